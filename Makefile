@@ -1,0 +1,41 @@
+# `make demo` and `make test` do all of their own set-up, into .venv.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+
+.PHONY: demo test lint types unit bench-core lock clean
+
+demo: $(VENV)/ready
+	$(RUN) examples/heat.py
+
+test: lint types unit
+
+lint: $(VENV)/ready
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+types: $(VENV)/ready
+	$(VENV)/bin/mypy
+
+unit: $(VENV)/ready
+	$(RUN) -m pytest -n 2
+
+bench-core: $(VENV)/ready
+	$(RUN) benchmarks/core.py
+
+# Everything is pinned with hashes; the package itself is installed in place.
+$(VENV)/ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "pdedkl needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	touch $@
+
+# Versions for every supported Python and platform. The lock records no download addresses.
+lock:
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

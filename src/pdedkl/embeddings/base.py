@@ -1,0 +1,101 @@
+"""What an embedding is, and the two layers that networks are made of."""
+
+from __future__ import annotations
+
+import abc
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from .jets import Jet
+
+Layer = TypeVar("Layer", Array, Jet)
+
+
+class Embedding(eqx.Module):
+    """A map `h` from normalised inputs in `[-1, 1]^d` to `latent_dim` latent coordinates.
+
+    `forward` is written once and serves both for values (arrays) and for jets: build it from `dense` and `activate`.
+    """
+
+    @property
+    @abc.abstractmethod
+    def input_dim(self) -> int | None:
+        """How many inputs it takes; `None` if any number will do."""
+
+    @abc.abstractmethod
+    def latent_dim(self, input_dim: int) -> int: ...
+
+    @abc.abstractmethod
+    def forward(self, x: Layer) -> Layer: ...
+
+    def __call__(self, x: Float[Array, " d"]) -> Float[Array, " h"]:
+        return self.forward(x)
+
+
+class Linear(eqx.Module):
+    """`W x + w`; no `w` if the offset is `None`."""
+
+    matrix: Float[Array, "v w"]
+    offset: Float[Array, " v"] | None
+
+
+def lecun(inputs: int, outputs: int, *, key: PRNGKeyArray, offset: bool = True) -> Linear:
+    """A layer with LeCun-normal `W` (variance 1/fan-in) and zero `w`."""
+    initialise = jax.nn.initializers.lecun_normal(in_axis=1, out_axis=0)
+    matrix = initialise(key, (outputs, inputs), dtype=jnp.float64)
+    return Linear(matrix, jnp.zeros(outputs) if offset else None)
+
+
+def dense(layer: Linear, x: Layer) -> Layer:
+    if isinstance(x, Jet):
+        return x.affine(layer.matrix, layer.offset)
+    y = layer.matrix @ x
+    return y if layer.offset is None else y + layer.offset
+
+
+class Activation(eqx.Module):
+    """A smooth scalar function with its first two derivatives."""
+
+    name: str = eqx.field(static=True)
+
+    def __check_init__(self) -> None:
+        if self.name not in _ACTIVATIONS:
+            raise ValueError(f"Unknown activation {self.name!r}: choose one of {', '.join(sorted(_ACTIVATIONS))}.")
+
+    def derivatives(self) -> tuple:
+        return _ACTIVATIONS[self.name]
+
+
+def activate(activation: Activation, x: Layer) -> Layer:
+    value, slope, curvature = activation.derivatives()
+    return x.activated(value, slope, curvature) if isinstance(x, Jet) else value(x)
+
+
+def _normal_pdf(y: Array) -> Array:
+    return jnp.exp(-0.5 * y * y) / jnp.sqrt(2 * jnp.pi)
+
+
+def _silu_curvature(y: Array) -> Array:
+    s = jax.nn.sigmoid(y)
+    return s * (1 - s) * (2 + y * (1 - 2 * s))
+
+
+_ACTIVATIONS = {
+    # GELU is y Φ(y) with the normal distribution function Φ, not its tanh approximation: its derivatives are short.
+    "gelu": (
+        lambda y: y * jax.scipy.special.ndtr(y),
+        lambda y: jax.scipy.special.ndtr(y) + y * _normal_pdf(y),
+        lambda y: (2 - y * y) * _normal_pdf(y),
+    ),
+    "tanh": (jnp.tanh, lambda y: 1 - jnp.tanh(y) ** 2, lambda y: -2 * jnp.tanh(y) * (1 - jnp.tanh(y) ** 2)),
+    "silu": (
+        lambda y: y * jax.nn.sigmoid(y),
+        lambda y: jax.nn.sigmoid(y) * (1 + y * (1 - jax.nn.sigmoid(y))),
+        _silu_curvature,
+    ),
+    "sine": (jnp.sin, jnp.cos, lambda y: -jnp.sin(y)),
+}

@@ -1,0 +1,103 @@
+"""Networks as embeddings: plain, residual, and behind a low-dimensional linear map."""
+
+from __future__ import annotations
+
+import jax
+from jaxtyping import PRNGKeyArray
+
+from .base import Activation, Embedding, Layer, Linear, activate, dense, lecun
+from .jets import Jet
+
+
+class MLP(Embedding):
+    """`depth` hidden layers of `width` units and a linear output; the paper uses four layers of 200 with GELU."""
+
+    layers: tuple[Linear, ...]
+    activation: Activation
+
+    def __init__(
+        self,
+        input_dim: int,
+        latent_dim: int,
+        *,
+        width: int = 200,
+        depth: int = 4,
+        activation: str = "gelu",
+        key: PRNGKeyArray,
+    ) -> None:
+        sizes = {"input_dim": input_dim, "latent_dim": latent_dim, "width": width, "depth": depth}
+        for name, size in sizes.items():
+            if size < 1:
+                raise ValueError(f"A network needs a positive `{name}`: got {size}.")
+        widths = [input_dim, *[width] * depth, latent_dim]
+        keys = jax.random.split(key, depth + 1)
+        self.layers = tuple(lecun(a, b, key=k) for a, b, k in zip(widths, widths[1:], keys))
+        self.activation = Activation(activation)
+
+    @property
+    def input_dim(self) -> int:
+        return self.layers[0].matrix.shape[1]
+
+    def latent_dim(self, input_dim: int) -> int:
+        return self.layers[-1].matrix.shape[0]
+
+    def forward(self, x: Layer) -> Layer:
+        for layer in self.layers[:-1]:
+            x = activate(self.activation, dense(layer, x))
+        return dense(self.layers[-1], x)
+
+
+class Residual(Embedding):
+    """`h(x) = W x + N(x)`: a linear map plus a small network, since most solutions vary along few directions."""
+
+    linear: Linear
+    network: MLP
+
+    def __init__(
+        self,
+        input_dim: int,
+        latent_dim: int,
+        *,
+        width: int = 64,
+        depth: int = 2,
+        activation: str = "gelu",
+        key: PRNGKeyArray,
+    ) -> None:
+        linear_key, network_key = jax.random.split(key)
+        self.network = MLP(input_dim, latent_dim, width=width, depth=depth, activation=activation, key=network_key)
+        self.linear = lecun(input_dim, latent_dim, key=linear_key, offset=False)
+
+    @property
+    def input_dim(self) -> int:
+        return self.network.input_dim
+
+    def latent_dim(self, input_dim: int) -> int:
+        return self.network.latent_dim(input_dim)
+
+    def forward(self, x: Layer) -> Layer:
+        return dense(self.linear, x) + self.network.forward(x)
+
+
+class Bottleneck(Embedding):
+    """`h(x) = N(P x)`: a network behind a linear map to a few dimensions.
+
+    After `P` the number of directions of a jet is at most the number of rows of `P`, whatever the input dimension.
+    """
+
+    projection: Linear
+    network: MLP | Residual
+
+    def __init__(self, input_dim: int, network: MLP | Residual, *, key: PRNGKeyArray) -> None:
+        self.network = network
+        self.projection = lecun(input_dim, network.input_dim, key=key, offset=False)
+
+    @property
+    def input_dim(self) -> int:
+        return self.projection.matrix.shape[1]
+
+    def latent_dim(self, input_dim: int) -> int:
+        return self.network.latent_dim(self.network.input_dim)
+
+    def forward(self, x: Layer) -> Layer:
+        y = dense(self.projection, x)
+        return self.network.forward(y.compressed() if isinstance(y, Jet) else y)

@@ -1,0 +1,6 @@
+"""From observations to a posterior: Gram matrix, Cholesky, evidence, prediction."""
+
+from .evidence import EvidenceInfo, negative_log_evidence
+from .posterior import Posterior, Prediction, condition
+
+__all__ = ["EvidenceInfo", "Posterior", "Prediction", "condition", "negative_log_evidence"]

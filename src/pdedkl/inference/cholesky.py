@@ -1,0 +1,75 @@
+"""Cholesky factors of Gram matrices, with a jitter ladder that is reported, and inverses from them."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax.lax.linalg import cholesky, triangular_solve
+from jaxtyping import Array, Float
+
+# Relative to each row's own variance. The first rung that factorises is used and reported.
+JITTER_LADDER = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
+
+
+def factorise(
+    gram: Float[Array, "n n"], noise: Float[Array, " n"]
+) -> tuple[Float[Array, "n n"], Float[Array, ""]]:
+    """`L Lᵀ = K + diag(noise) + ε diag(K)`, and the relative jitter `ε` it took.
+
+    Only the upper triangle of `K` is read. All of `L` is NaN where even the last rung fails.
+    """
+    ladder = jnp.asarray(JITTER_LADDER)
+    diagonal = jnp.diagonal(gram)
+    last = len(JITTER_LADDER) - 1
+
+    def attempt(rung: Array) -> Array:
+        level = jnp.diag_indices(gram.shape[0])
+        shifted = gram.at[level].set(diagonal * (1 + ladder[rung]) + noise)
+        # LAPACK is column-major: the transpose costs nothing, and makes the upper triangle the lower one.
+        return cholesky(shifted.T, symmetrize_input=False)
+
+    def failed(state: tuple[Array, Array]) -> Array:
+        rung, factor = state
+        return (rung < last) & ~jnp.isfinite(jnp.sum(jnp.diagonal(factor)))
+
+    def climb(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        rung, _ = state
+        return rung + 1, attempt(rung + 1)
+
+    start = jnp.asarray(0)
+    rung, factor = jax.lax.while_loop(failed, climb, (start, attempt(start)))
+    return factor, ladder[rung]
+
+
+def solve(factor: Float[Array, "n n"], right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
+    """`K⁻¹ b` from `K = L Lᵀ`."""
+    b = right if right.ndim == 2 else right[:, None]
+    half = triangular_solve(factor, b, left_side=True, lower=True)
+    out = triangular_solve(factor, half, left_side=True, lower=True, transpose_a=True)
+    return out.reshape(right.shape)
+
+
+def half_solve(factor: Float[Array, "n n"], right: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    """`L⁻¹ B`."""
+    return triangular_solve(factor, right, left_side=True, lower=True)
+
+
+def inverse(factor: Float[Array, "n n"], blocks: int = 4) -> Float[Array, "n n"]:
+    """`K⁻¹` from `K = L Lᵀ`, symmetric to the last bit.
+
+    Column block `J` of the lower triangle needs only the trailing part `L[J:, J:]`, which makes four blocks about half
+    the work of solving for the whole identity.
+    """
+    n = factor.shape[0]
+    width = -(-n // blocks)
+    out = jnp.zeros((n, n))
+    for start in range(0, n, width):
+        stop = min(start + width, n)
+        trailing = factor[start:, start:]
+        unit = jnp.zeros((n - start, stop - start)).at[: stop - start].set(jnp.eye(stop - start))
+        columns = solve(trailing, unit)
+        square = columns[: stop - start]
+        columns = columns.at[: stop - start].set(0.5 * (square + square.T))
+        out = out.at[start:, start:stop].set(columns)
+        out = out.at[start:stop, start:].set(columns.T)
+    return out

@@ -1,0 +1,86 @@
+"""Two ways to covariances of operators, behind one interface.
+
+An engine turns an operator and `n` points into *rows*, a tree of arrays whose leading axis runs over the points, and
+computes blocks of covariances between rows. What training moves reaches a block through the rows and through the
+engine's `parameters`, and nothing else, so that the derivative rule of the evidence can pull back through both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..embeddings import LatentJet
+from ..kernels import BaseKernel, Kernel
+from ..operators import Operator
+
+
+class ClosedForm(eqx.Module):
+    """Every point goes through every network once, as a latent jet; blocks are the closed formula between jets."""
+
+    def parameters(self, kernel: Kernel) -> tuple[BaseKernel, ...]:
+        return tuple(component.base for component in kernel.components)
+
+    def rows(self, kernel: Kernel, operator: Operator, points: Float[Array, "n d"]) -> tuple[LatentJet, ...]:
+        return tuple(component.jets(operator, points) for component in kernel.components)
+
+    def block(self, parameters: tuple[BaseKernel, ...], left: Any, right: Any) -> Float[Array, "m n"]:
+        return sum(base.block(a, b) for base, a, b in zip(parameters, left, right))
+
+    def diagonal(self, parameters: tuple[BaseKernel, ...], rows: Any) -> Float[Array, " n"]:
+        return sum(base.diagonal(jets) for base, jets in zip(parameters, rows))
+
+    def with_value(self, kernel: Kernel, q: Float[Array, " d"], rows: Any) -> Float[Array, " n"]:
+        """The covariance of `u(q)` with each row, as a function of `q` that differentiates in either mode."""
+        total = 0.0
+        for component, jets in zip(kernel.components, rows):
+            jet = LatentJet(component.latent(q), jnp.ones(()), None, None)
+            total = total + jax.vmap(lambda other, jet=jet, base=component.base: base.pair(jet, other))(jets)
+        return total
+
+
+class OperatorRows(eqx.Module):
+    """Points, and an operator whose arrays are repeated for each of them."""
+
+    points: Float[Array, "n d"]
+    arrays: Any
+    static: Any = eqx.field(static=True)
+
+    def observe(self, u):
+        """`(A u)(q)`; called on one row."""
+        return eqx.combine(self.arrays, self.static)(u)(self.points)
+
+
+class Autodiff(eqx.Module):
+    """Nested automatic differentiation of `k(q, q')` over pairs: any order, any kernel, much slower."""
+
+    def parameters(self, kernel: Kernel) -> Kernel:
+        return kernel
+
+    def rows(self, kernel: Kernel, operator: Operator, points: Float[Array, "n d"]) -> OperatorRows:
+        arrays, static = eqx.partition(operator, eqx.is_array)
+        repeated = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (points.shape[0], *leaf.shape)), arrays)
+        return OperatorRows(points, repeated, static)
+
+    def block(self, parameters: Kernel, left: OperatorRows, right: OperatorRows) -> Float[Array, "m n"]:
+        def pair(a: OperatorRows, b: OperatorRows) -> Array:
+            return a.observe(lambda q: b.observe(lambda q_: parameters(q, q_)))
+
+        return jax.vmap(lambda a: jax.vmap(lambda b: pair(a, b))(right))(left)
+
+    def diagonal(self, parameters: Kernel, rows: OperatorRows) -> Float[Array, " n"]:
+        return jax.vmap(lambda a: a.observe(lambda q: a.observe(lambda q_: parameters(q, q_))))(rows)
+
+    def with_value(self, kernel: Kernel, q: Float[Array, " d"], rows: OperatorRows) -> Float[Array, " n"]:
+        return jax.vmap(lambda a: a.observe(lambda q_: kernel(q, q_)))(rows)
+
+
+Engine = ClosedForm | Autodiff
+
+
+def engine_of(name: str) -> Engine:
+    return {"closed-form": ClosedForm(), "autodiff": Autodiff()}[name]

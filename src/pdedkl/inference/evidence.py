@@ -1,0 +1,125 @@
+"""The evidence, and its derivative by a rule of its own.
+
+With `K = L Lᵀ` and `α = K⁻¹ r` the negative log evidence is `½ rᵀα + Σ log L_ii + (n/2) log 2π`, and its derivative with
+respect to `K` is `W = ½ (K⁻¹ − α αᵀ)`. Differentiating the factorisation would keep every intermediate matrix alive;
+instead `W` is pulled back through the assembly chunk by chunk, so that a step needs a few `n × n` matrices in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..model import Model
+from ..observations import Observation, check_observations
+from .cholesky import factorise, inverse, solve
+from .engines import Engine, engine_of
+from .gram import assemble, pull_back
+from .memory import check_fits
+
+# Matrices of n × n that are alive at once in one evidence-and-gradient evaluation.
+MATRICES_PER_STEP = 4
+
+
+class EvidenceInfo(NamedTuple):
+    """`jitter` is relative to each row's variance; zero unless the Cholesky factorisation needed it."""
+
+    jitter: Float[Array, ""]
+
+
+def negative_log_evidence(
+    model: Model, observations: Sequence[Observation]
+) -> tuple[Float[Array, ""], EvidenceInfo]:
+    """`−log p(y)`, the training objective, and how it was computed.
+
+    Differentiable in reverse mode with respect to the model: `eqx.filter_grad(…, has_aux=True)`.
+    """
+    found = check_observations(observations)
+    model.check(found)
+    check_fits(sum(map(len, found)), MATRICES_PER_STEP)
+    system = linear_system(model, found)
+    arrays, static = eqx.partition(system.parameters, eqx.is_array)
+    value, jitter = _evidence(_Static(system.engine, static), arrays, system.sections, system.noise, system.residual)
+    return value, EvidenceInfo(jitter)
+
+
+class LinearSystem(NamedTuple):
+    """Everything that the Gram matrix and the right-hand side are made of."""
+
+    engine: Engine
+    parameters: Any
+    sections: tuple[Any, ...]
+    noise: Float[Array, " n"]
+    residual: Float[Array, " n"]
+
+
+def linear_system(model: Model, observations: Sequence[Observation]) -> LinearSystem:
+    engine = engine_of(model.engine)
+    operators = [model.bound(item.operator) for item in observations]
+    pairs = list(zip(operators, observations))
+    return LinearSystem(
+        engine=engine,
+        parameters=engine.parameters(model.kernel),
+        sections=tuple(engine.rows(model.kernel, operator, item.points) for operator, item in pairs),
+        noise=jnp.concatenate([item.noise_variance(model.log_noise) for item in observations]),
+        residual=jnp.concatenate([item.values - model.mean.observed(op, item.points) for op, item in pairs]),
+    )
+
+
+class _Static(eqx.Module):
+    """What a block needs besides arrays."""
+
+    engine: Engine
+    parameters: Any
+
+    def block(self, arrays: Any, left: Any, right: Any) -> Float[Array, "m n"]:
+        return self.engine.block(eqx.combine(arrays, self.parameters), left, right)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _evidence(
+    static: _Static, parameters: Any, sections: tuple[Any, ...], noise: Array, residual: Array
+) -> tuple[Array, Array]:
+    factor, jitter = factorise(assemble(partial(static.block, parameters), sections), noise)
+    return value_from(factor, solve(factor, residual), residual), jitter
+
+
+def value_from(factor: Array, alpha: Array, residual: Array) -> Float[Array, ""]:
+    n = residual.shape[0]
+    log_determinant = jnp.sum(jnp.log(jnp.diagonal(factor)))
+    return 0.5 * jnp.dot(residual, alpha) + log_determinant + 0.5 * n * jnp.log(2 * jnp.pi)
+
+
+def _evidence_forward(static: _Static, parameters: Any, sections: tuple[Any, ...], noise: Array, residual: Array):
+    """Value and gradient together: nothing of size n × n is kept for the backward pass."""
+    factor, jitter = factorise(assemble(partial(static.block, parameters), sections), noise)
+    alpha = solve(factor, residual)
+    precision = inverse(factor)
+    on_diagonal = 0.5 * (jnp.diagonal(precision) - alpha**2)
+    # The jitter is a multiple of the diagonal of K, which the gradient has to know.
+    precision = precision.at[jnp.diag_indices(noise.shape[0])].add(2 * jitter * on_diagonal)
+
+    def weights(start: Array, size: int) -> Array:
+        return 0.5 * (_rows(precision, start, size) - _rows(alpha, start, size)[:, None] * alpha)
+
+    parameter_gradient, section_gradients = pull_back(static.block, parameters, sections, weights)
+    gradients = (parameter_gradient, section_gradients, on_diagonal, alpha)
+    return (value_from(factor, alpha, residual), jitter), gradients
+
+
+def _evidence_backward(static: _Static, gradients: tuple, cotangent: tuple[Array, Array]):
+    scale, _ = cotangent
+    return jax.tree.map(lambda leaf: scale * leaf, gradients)
+
+
+_evidence.defvjp(_evidence_forward, _evidence_backward)
+
+
+def _rows(array: Array, start: Array, size: int) -> Array:
+    return jax.lax.dynamic_slice_in_dim(array, start, size)

@@ -1,0 +1,52 @@
+"""How much memory there is, and whether a Gram matrix fits into it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import jax
+
+
+def check_fits(n: int, matrices: int) -> None:
+    """Refuse `matrices` arrays of `n × n` doubles that the device cannot hold, before anything is computed."""
+    needed = 8 * matrices * n * n
+    available = available_bytes()
+    if available is not None and needed > available:
+        raise MemoryError(
+            f"{n} observed values need {matrices} matrices of {n} × {n}, {_size(needed)}, and {_size(available)} are "
+            f"free: use at most {int((available / (8 * matrices)) ** 0.5)} values, or a machine with more memory."
+        )
+
+
+def available_bytes() -> int | None:
+    """Free memory of the default device in bytes; `None` where the platform does not say."""
+    device = jax.devices()[0]
+    if device.platform != "cpu":
+        stats = device.memory_stats() or {}
+        return stats["bytes_limit"] - stats["bytes_in_use"] if "bytes_limit" in stats else None
+    limits = [value for value in (_proc_available(), _cgroup_available()) if value is not None]
+    return min(limits) if limits else None
+
+
+def _proc_available() -> int | None:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError):
+        return None
+
+
+def _cgroup_available() -> int | None:
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+        return None if limit == "max" else int(limit) - used
+    except (OSError, ValueError):
+        return None
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB"

@@ -1,0 +1,183 @@
+"""The posterior: mean, variance, covariance and samples of any operator of `u`, anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ..kernels import Kernel
+from ..model import Model
+from ..observations import Observation, as_points, check_observations
+from ..operators import Operator, identity
+from .cholesky import JITTER_LADDER, factorise, half_solve, solve
+from .engines import Engine, engine_of
+from .evidence import linear_system, value_from
+from .gram import assemble
+from .memory import check_fits
+
+# Entries of the matrix between one batch of test points and the data; bounds the memory of a prediction.
+ENTRIES_PER_BATCH = 1 << 22
+
+
+class Prediction(NamedTuple):
+    """Mean and variance at each point. `clamped` counts variances that rounding had made negative."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+    clamped: int
+
+    @property
+    def std(self) -> np.ndarray:
+        return np.sqrt(self.variance)
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """The central interval that should hold the truth with probability `level`."""
+        if not 0 < level < 1:
+            raise ValueError(f"`level` is a probability between 0 and 1: got {level}.")
+        half = float(jax.scipy.special.ndtri(0.5 + 0.5 * level)) * self.std
+        return self.mean - half, self.mean + half
+
+
+class Posterior(eqx.Module):
+    """A model conditioned on observations.
+
+    `factor` is the Cholesky factor of the Gram matrix, `alpha` the weights `K⁻¹ (y − A m)`, `jitter` what the
+    factorisation needed, relative to each row's variance, and `objective` the negative log evidence.
+    """
+
+    model: Model
+    observations: tuple[Observation, ...]
+    sections: tuple[Any, ...]
+    factor: Float[Array, "n n"]
+    alpha: Float[Array, " n"]
+    jitter: float
+    objective: float
+
+    @property
+    def engine(self) -> Engine:
+        return engine_of(self.model.engine)
+
+    def predict(
+        self, points: Any, operator: Operator = identity, *, batch_size: int | None = None
+    ) -> Prediction:
+        """Mean and variance of `A u`, noise excluded, at `n` points, in batches that bound the memory."""
+        q = self._points(points, operator)
+        size = batch_size or max(1, ENTRIES_PER_BATCH // self.alpha.shape[0])
+        # A few sizes only, so that calls with similar numbers of points share one compilation.
+        size = min(size, 64 * -(-q.shape[0] // 64))
+        means, variances = np.empty(q.shape[0]), np.empty(q.shape[0])
+        for start in range(0, q.shape[0], size):
+            part = q[start : start + size]
+            padded = np.concatenate([part, np.broadcast_to(part[-1], (size - len(part), q.shape[1]))])
+            mean, variance = _predict_batch(self, operator, padded)
+            means[start : start + size] = np.asarray(mean)[: len(part)]
+            variances[start : start + size] = np.asarray(variance)[: len(part)]
+        clamped = int(np.sum(variances < 0))
+        return Prediction(means, np.maximum(variances, 0.0), clamped)
+
+    def covariance(
+        self, points: Any, operator: Operator = identity, other_points: Any = None, other_operator: Operator | None = None
+    ) -> np.ndarray:
+        """The posterior covariance of `A u` at the points with `A' u` at the other points (by default the same)."""
+        q = self._points(points, operator)
+        if other_points is None and other_operator is None:
+            return np.asarray(_covariance(self, operator, q, operator, q))
+        other = operator if other_operator is None else other_operator
+        return np.asarray(_covariance(self, operator, q, other, self._points(points if other_points is None else other_points, other)))  # fmt: skip
+
+    def sample(
+        self, key: PRNGKeyArray, points: Any, operator: Operator = identity, *, count: int = 1
+    ) -> np.ndarray:
+        """`count` joint draws of `A u` at the points, as rows."""
+        q = self._points(points, operator)
+        check_fits(q.shape[0], 3)
+        mean = self.predict(q, operator).mean
+        # Posterior covariances are close to singular; eigenvalues tell rounding from variance where Cholesky gives up.
+        eigenvalues, vectors = jnp.linalg.eigh(_covariance(self, operator, q, operator, q))
+        root = vectors * jnp.sqrt(jnp.maximum(eigenvalues, 0.0))
+        return mean + np.asarray(jax.random.normal(key, (count, q.shape[0])) @ root.T)
+
+    def mean(self, q: Float[Array, " d"]) -> Float[Array, ""]:
+        """The posterior mean of `u` at one point, as a function that JAX can differentiate."""
+        return self.model.mean(q) + jnp.dot(self._with_data(q), self.alpha)
+
+    def kernel(self, q: Float[Array, " d"], q_: Float[Array, " d"]) -> Float[Array, ""]:
+        """The posterior covariance of `u` at two points, as a function that JAX can differentiate."""
+        return self.model.kernel(q, q_) - jnp.dot(self._with_data(q), solve(self.factor, self._with_data(q_)))
+
+    def _with_data(self, q: Array) -> Array:
+        parts = [self.engine.with_value(self.model.kernel, q, rows) for rows in self.sections]
+        return jnp.concatenate(parts)
+
+    def _points(self, points: Any, operator: Operator) -> np.ndarray:
+        if not isinstance(operator, Operator):
+            raise TypeError(f"`operator` needs to be an operator such as identity or Laplacian(x): got {operator!r}.")
+        self.model.check_operator(operator)
+        return as_points(points, operator, self.model.kernel.dim)
+
+
+def condition(model: Model | Kernel, observations: Sequence[Observation]) -> Posterior:
+    """Condition a model on observations; a kernel alone stands for a zero-mean model with default noise."""
+    found = check_observations(observations)
+    if isinstance(model, Kernel):
+        model = Model(model, found)
+    model.check(found)
+    check_fits(sum(map(len, found)), 3)
+    sections, factor, alpha, jitter, objective = _condition(model, found)
+    if not np.isfinite(float(objective)):
+        raise ArithmeticError(
+            f"The Gram matrix could not be factorised, even with a relative jitter of {JITTER_LADDER[-1]:g}: "
+            "its entries are not finite or far from positive definite. "
+            "Check length scales and variances, or give the observations some noise."
+        )
+    return Posterior(model, found, sections, factor, alpha, float(jitter), float(objective))
+
+
+@eqx.filter_jit
+def _condition(model: Model, observations: tuple[Observation, ...]):
+    system = linear_system(model, observations)
+    gram = assemble(partial(system.engine.block, system.parameters), system.sections)
+    factor, jitter = factorise(gram, system.noise)
+    alpha = solve(factor, system.residual)
+    return system.sections, factor, alpha, jitter, value_from(factor, alpha, system.residual)
+
+
+class _TestRows(NamedTuple):
+    parameters: Any
+    rows: Any
+    with_data: Float[Array, "m n"]
+
+
+def _test_rows(posterior: Posterior, operator: Operator, points: Array) -> _TestRows:
+    engine, kernel = posterior.engine, posterior.model.kernel
+    parameters = engine.parameters(kernel)
+    rows = engine.rows(kernel, posterior.model.bound(operator), points)
+    blocks = [engine.block(parameters, rows, data) for data in posterior.sections]
+    return _TestRows(parameters, rows, jnp.concatenate(blocks, axis=1))
+
+
+@eqx.filter_jit
+def _predict_batch(posterior: Posterior, operator: Operator, points: Float[Array, "m d"]) -> tuple[Array, Array]:
+    test = _test_rows(posterior, operator, points)
+    prior_mean = posterior.model.mean.observed(posterior.model.bound(operator), points)
+    explained = half_solve(posterior.factor, test.with_data.T)
+    variance = posterior.engine.diagonal(test.parameters, test.rows) - jnp.sum(explained**2, axis=0)
+    return prior_mean + test.with_data @ posterior.alpha, variance
+
+
+@eqx.filter_jit
+def _covariance(
+    posterior: Posterior, operator: Operator, points: Array, other_operator: Operator, other_points: Array
+) -> Float[Array, "m n"]:
+    left = _test_rows(posterior, operator, points)
+    right = _test_rows(posterior, other_operator, other_points)
+    prior = posterior.engine.block(left.parameters, left.rows, right.rows)
+    explained = half_solve(posterior.factor, left.with_data.T).T @ half_solve(posterior.factor, right.with_data.T)
+    return prior - explained

@@ -1,0 +1,23 @@
+"""Kernels: profiles, sums over latent groups, sums of components, and the one covariance formula."""
+
+from .covariance import covariance, covariances
+from .kernel import BaseKernel, Component, Kernel, additive, ard, deep
+from .profiles import Matern, Matern52, Matern72, Matern92, Profile, RationalQuadratic, SquaredExponential
+
+__all__ = [
+    "BaseKernel",
+    "Component",
+    "Kernel",
+    "Matern",
+    "Matern52",
+    "Matern72",
+    "Matern92",
+    "Profile",
+    "RationalQuadratic",
+    "SquaredExponential",
+    "additive",
+    "ard",
+    "covariance",
+    "covariances",
+    "deep",
+]

@@ -1,0 +1,201 @@
+"""The one formula: covariance of `A u` at one point with `A' u` at another, from two latent jets.
+
+With `δ = z − z'` in units of the length scales, `k = φ(|δ|²/2)` and jets `(z, c, β, G)`, the formula needs the numbers
+
+    s = |δ|²/2,  q = δᵀGδ,  q' = δᵀG'δ,  v = β·δ,  v' = β'·δ,  g·g' = δᵀGG'δ,  g·β' = δᵀGβ',  g'·β,  β·β',  ⟨G, G'⟩
+
+of each pair. Their *values* come from differences, so that nothing cancels for neighbouring points. Their
+*derivatives* come from the expanded products, `q = zᵀGz − 2(Gz)·z' + ⟨G, z'z'ᵀ⟩` and so on: each is a scalar product of
+something of the left point with something of the right one, which over all pairs is a matrix product, and transposing
+matrix products is what gradients are made of. On two cores this made the gradient 2 to 3 times faster than
+differentiating the differences.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..embeddings.push_forward import LatentJet
+from .profiles import Profile
+
+# Above this many latent coordinates vectors are contracted by loops instead of being written out term by term.
+UNROLLED = 16
+# Above this many, δᵀGG'δ expands into too many products (h³) and is differentiated from the differences.
+EXPANDED = 8
+
+
+class Contractions(NamedTuple):
+    """The numbers of a pair (see the module's docstring); `None` where a jet lacks the part."""
+
+    s: Array
+    q: Array | None
+    q_: Array | None
+    v: Array | None
+    v_: Array | None
+    g_g: Array | None
+    g_beta: Array | None
+    g__beta: Array | None
+    beta_beta: Array | None
+    G_G: Array | None
+
+
+def covariances(profile: Profile, left: LatentJet, right: LatentJet) -> Float[Array, "m n"]:
+    """All covariances between `m` left and `n` right jets (leading axes)."""
+    over_right = jax.vmap(_formula, in_axes=(None, 0, None, 0))
+    return jax.vmap(over_right, in_axes=(None, 0, 0, None))(profile, contractions(left, right), left, right)
+
+
+def covariance(profile: Profile, left: LatentJet, right: LatentJet) -> Float[Array, ""]:
+    """The covariance of one pair, differentiable any number of times in either mode."""
+    return _formula(profile, from_differences(left, right), left, right)
+
+
+def _formula(profile: Profile, pair: Contractions, left: LatentJet, right: LatentJet) -> Array:
+    s, q, q_, v, v_, g_g, g_beta, g__beta, beta_beta, G_G = pair
+    f = profile.derivatives(s, left.order + right.order)
+    c, c_, tau, tau_ = left.c, right.c, _trace(left.diffusion), _trace(right.diffusion)
+    terms = []
+    if c is not None and c_ is not None:
+        terms.append(c * c_ * f[0])
+    if c is not None and v_ is not None:
+        terms.append(-c * f[1] * v_)
+    if c is not None and q_ is not None:
+        terms.append(c * (f[2] * q_ + f[1] * tau_))
+    if v is not None and c_ is not None:
+        terms.append(c_ * f[1] * v)
+    if v is not None and v_ is not None:
+        terms.append(-f[2] * v * v_ - f[1] * beta_beta)
+    if v is not None and q_ is not None:
+        terms.append(f[3] * q_ * v + f[2] * (tau_ * v + 2 * g__beta))
+    if q is not None and c_ is not None:
+        terms.append(c_ * (f[2] * q + f[1] * tau))
+    if q is not None and v_ is not None:
+        terms.append(-f[3] * q * v_ - f[2] * (tau * v_ + 2 * g_beta))
+    if q is not None and q_ is not None:
+        terms.append(f[4] * q * q_ + f[3] * (tau * q_ + tau_ * q + 4 * g_g) + f[2] * (tau * tau_ + 2 * G_G))
+    return sum(terms, jnp.zeros_like(s))
+
+
+def from_differences(left: LatentJet, right: LatentJet) -> Contractions:
+    """The numbers of one pair, without cancellation."""
+    h = left.z.shape[-1]
+    split, dot = (_components, _dot_components) if h <= UNROLLED else (lambda a: a, jnp.dot)
+    beta, beta_, G, G_ = left.drift, right.drift, left.diffusion, right.diffusion
+    delta = split(left.z - right.z)
+    b, b_ = (None if a is None else split(a) for a in (beta, beta_))
+    g, g_ = (None if a is None else _times_vector(split(a), delta, dot) for a in (G, G_))
+    return Contractions(
+        s=0.5 * dot(delta, delta),
+        q=_or_none(dot, delta, g),
+        q_=_or_none(dot, delta, g_),
+        v=_or_none(dot, b, delta),
+        v_=_or_none(dot, b_, delta),
+        g_g=_or_none(dot, g, g_),
+        g_beta=_or_none(dot, g, b_),
+        g__beta=_or_none(dot, g_, b),
+        beta_beta=_or_none(jnp.vdot, beta, beta_),
+        G_G=_or_none(_inner, G, G_),
+    )
+
+
+def from_products(left: LatentJet, right: LatentJet) -> Contractions:
+    """The same numbers as scalar products of a left with a right factor."""
+    z, z_, beta, beta_, G, G_ = left.z, right.z, left.drift, right.drift, left.diffusion, right.diffusion
+    Gz = None if G is None else _times_vector(G, z, jnp.dot)
+    G_z_ = None if G_ is None else _times_vector(G_, z_, jnp.dot)
+    return Contractions(
+        s=0.5 * (jnp.vdot(z, z) + jnp.vdot(z_, z_)) - jnp.vdot(z, z_),
+        q=None if G is None else jnp.vdot(z, Gz) - 2 * jnp.vdot(Gz, z_) + jnp.vdot(G, _square(z_, z_, G)),
+        q_=None if G_ is None else jnp.vdot(z_, G_z_) - 2 * jnp.vdot(z, G_z_) + jnp.vdot(_square(z, z, G_), G_),
+        v=None if beta is None else jnp.vdot(beta, z) - jnp.vdot(beta, z_),
+        v_=None if beta_ is None else jnp.vdot(z, beta_) - jnp.vdot(beta_, z_),
+        g_g=_g_g_from_products(z, z_, G, G_),
+        g_beta=_or_none(lambda G, b: jnp.vdot(Gz, b) - jnp.vdot(G, _square(b, z_, G)), G, beta_),
+        g__beta=_or_none(lambda G_, b: jnp.vdot(_square(b, z, G_), G_) - jnp.vdot(b, G_z_), G_, beta),
+        beta_beta=_or_none(jnp.vdot, beta, beta_),
+        G_G=_or_none(_inner, G, G_),
+    )
+
+
+def _g_g_from_products(z: Array, z_: Array, G: Array | None, G_: Array | None) -> Array | None:
+    """`δᵀGG'δ = (Gz − Gz')·(G'z − G'z')`."""
+    if G is None or G_ is None:
+        return None
+    if G.ndim == 1 and G_.ndim == 1:
+        return jnp.vdot(G * z * z, G_) - 2 * jnp.vdot(G * z, G_ * z_) + jnp.vdot(G, G_ * z_ * z_)
+    if z.shape[-1] > EXPANDED:
+        delta = z - z_
+        return jnp.dot(_times_vector(G, delta, jnp.dot), _times_vector(G_, delta, jnp.dot))
+    G, G_ = _full(G), _full(G_)
+    Gz, G_z_ = G @ z, G_ @ z_
+    cross = jnp.vdot(G[:, :, None] * z, z_[:, None, None] * G_)  # Σ z'_a G_ab G'_bc z_c
+    return jnp.vdot(jnp.outer(Gz, z), G_) - jnp.vdot(Gz, G_z_) - cross + jnp.vdot(G, jnp.outer(G_z_, z_))
+
+
+def _all_pairs(one_pair, left: LatentJet, right: LatentJet) -> Contractions:
+    return jax.vmap(lambda jet: jax.vmap(lambda other: one_pair(jet, other))(right))(left)
+
+
+@jax.custom_vjp
+def contractions(left: LatentJet, right: LatentJet) -> Contractions:
+    """The numbers of all pairs: values from differences, derivatives from products."""
+    return _all_pairs(from_differences, left, right)
+
+
+def _contractions_forward(left: LatentJet, right: LatentJet):
+    return _all_pairs(from_differences, left, right), (left, right)
+
+
+def _contractions_backward(jets: tuple[LatentJet, LatentJet], cotangent: Contractions):
+    _, pull_back = jax.vjp(lambda left, right: _all_pairs(from_products, left, right), *jets)
+    return pull_back(cotangent)
+
+
+contractions.defvjp(_contractions_forward, _contractions_backward)
+
+
+def _components(a: Array) -> tuple:
+    """The entries of a vector or matrix as scalars: over all pairs they become whole planes, and sums over the few
+    latent coordinates become one fused pass over those planes instead of many small products."""
+    return tuple(a) if a.ndim == 1 else tuple(tuple(row) for row in a)
+
+
+def _dot_components(a: tuple, b: tuple) -> Array:
+    total = a[0] * b[0]
+    for x, y in zip(a[1:], b[1:]):
+        total = total + x * y
+    return total
+
+
+def _times_vector(G, vector, dot):
+    """`G v`, for a matrix or a diagonal, split into components or not."""
+    if isinstance(G, tuple):
+        return tuple(dot(row, vector) if isinstance(row, tuple) else row * x for row, x in zip(G, vector))
+    return G * vector if G.ndim == 1 else G @ vector
+
+
+def _square(a: Array, b: Array, like: Array) -> Array:
+    """`a bᵀ`, or its diagonal where the matrix it meets is diagonal."""
+    return a * b if like.ndim == 1 else jnp.outer(a, b)
+
+
+def _inner(G: Array, G_: Array) -> Array:
+    if G.ndim == G_.ndim:
+        return jnp.vdot(G, G_)
+    return jnp.vdot(G, jnp.diagonal(G_)) if G.ndim == 1 else jnp.vdot(jnp.diagonal(G), G_)
+
+
+def _full(G: Array) -> Array:
+    return jnp.diag(G) if G.ndim == 1 else G
+
+
+def _or_none(function, a: Array | None, b: Array | None) -> Array | None:
+    return None if a is None or b is None else function(a, b)
+
+
+def _trace(G: Array | None) -> Array | None:
+    return None if G is None else jnp.sum(G) if G.ndim == 1 else jnp.trace(G)

@@ -1,0 +1,227 @@
+"""Kernels: sums of components, each a base kernel over groups of the coordinates of an embedding of its own."""
+
+from __future__ import annotations
+
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..domain import Domain
+from ..embeddings import Embedding, IdentityEmbedding, LatentJet, Normalisation, push_forward
+from ..operators import Operator
+from .covariance import covariance, covariances
+from .profiles import Profile, SquaredExponential
+
+Groups = tuple[tuple[int, ...], ...]
+
+# Points that are pushed through a network at once.
+POINTS_PER_CHUNK = {"cpu": 64, "gpu": 8192}
+
+
+class BaseKernel(eqx.Module):
+    """`k(z, z') = Σ_g σ_g² φ(|z_g − z'_g|²/2)` over groups `g` of latent coordinates, in units of the length scales."""
+
+    profile: Profile
+    log_variance: Float[Array, " groups"]
+    groups: Groups = eqx.field(static=True)
+
+    def block(self, left: LatentJet, right: LatentJet) -> Float[Array, "m n"]:
+        total = jnp.zeros((left.z.shape[0], right.z.shape[0]))
+        for size, numbers in self._by_size().items():
+            total = total + self._equal_groups(size, numbers, left, right)
+        return total
+
+    def pair(self, left: LatentJet, right: LatentJet) -> Float[Array, ""]:
+        """The covariance of one pair of jets, differentiable any number of times in either mode."""
+        total = jnp.zeros(())
+        for s, group in zip(jnp.exp(self.log_variance), self.groups):
+            total = total + s * covariance(self.profile, restrict(left, group), restrict(right, group))
+        return total
+
+    def diagonal(self, jets: LatentJet) -> Float[Array, " n"]:
+        """The prior variance of each jet."""
+        return jax.vmap(lambda jet: self.pair(jet, jet))(jets)
+
+    def __call__(self, z: Float[Array, " h"], z_: Float[Array, " h"]) -> Float[Array, ""]:
+        variance = jnp.exp(self.log_variance)
+        parts = ((z[np.asarray(group)] - z_[np.asarray(group)]) for group in self.groups)
+        return sum(s * self.profile(0.5 * jnp.sum(delta**2)) for s, delta in zip(variance, parts))
+
+    def _by_size(self) -> dict[int, list[int]]:
+        sizes: dict[int, list[int]] = {}
+        for number, group in enumerate(self.groups):
+            sizes.setdefault(len(group), []).append(number)
+        return sizes
+
+    def _equal_groups(self, size: int, numbers: list[int], left: LatentJet, right: LatentJet) -> Array:
+        variance = jnp.exp(self.log_variance)[np.asarray(numbers)]
+        if len(numbers) == 1:
+            group = self.groups[numbers[0]]
+            return variance[0] * covariances(self.profile, restrict(left, group), restrict(right, group))
+        # One loop over the groups, so that fifty one-dimensional terms compile as fast as one.
+        index = np.asarray([self.groups[number] for number in numbers])
+        stacked = (variance, _stack_groups(left, index), _stack_groups(right, index))
+
+        def add(total: Array, item: tuple) -> tuple[Array, None]:
+            s, a, b = item
+            return total + s * covariances(self.profile, a, b), None
+
+        return jax.lax.scan(add, jnp.zeros((left.z.shape[0], right.z.shape[0])), stacked)[0]
+
+
+class Component(eqx.Module):
+    """One term of a kernel: an embedding, and a base kernel with ARD length scales on its latent coordinates."""
+
+    embedding: Embedding
+    base: BaseKernel
+    log_lengthscale: Float[Array, " h"]
+    normalisation: Normalisation
+
+    def __init__(
+        self,
+        domain: Domain,
+        embedding: Embedding,
+        profile: Profile | None = None,
+        groups: Sequence[Sequence[int]] | None = None,
+        variance: float | Sequence[float] = 1.0,
+        lengthscale: float | Sequence[float] = 1.0,
+    ) -> None:
+        if embedding.input_dim not in (None, domain.dim):
+            raise ValueError(
+                f"The embedding takes {embedding.input_dim} inputs and the domain has {domain.dim} coordinates: "
+                "make it with input_dim=domain.dim."
+            )
+        h = embedding.latent_dim(domain.dim)
+        self.embedding = embedding
+        self.normalisation = Normalisation(domain)
+        chosen = _check_groups(groups, h)
+        self.base = BaseKernel(
+            profile or SquaredExponential(), _positive_log("variance", variance, len(chosen)), chosen
+        )
+        self.log_lengthscale = _positive_log("lengthscale", lengthscale, h)
+
+    @property
+    def latent_dim(self) -> int:
+        return self.log_lengthscale.shape[0]
+
+    def jets(self, operator: Operator, points: Float[Array, "n d"]) -> LatentJet:
+        """All points pushed through the network once, in units of the length scales."""
+
+        def one(q: Array) -> LatentJet:
+            jet = push_forward(operator.symbol(q), self.embedding, self.normalisation, q)
+            return jet.divided(jnp.exp(self.log_lengthscale))
+
+        size = POINTS_PER_CHUNK.get(jax.default_backend(), POINTS_PER_CHUNK["gpu"])
+        if points.shape[0] <= 2 * size:
+            return jax.vmap(one)(points)
+        # Directional derivatives of wide layers leave the cache for more points than this; recomputing them on the
+        # way back is three times faster than reading them from memory.
+        return jax.lax.map(jax.checkpoint(one), points, batch_size=size)
+
+    def latent(self, q: Float[Array, " d"]) -> Float[Array, " h"]:
+        return self.embedding(self.normalisation(q)) / jnp.exp(self.log_lengthscale)
+
+    def __call__(self, q: Array, q_: Array) -> Array:
+        return self.base(self.latent(q), self.latent(q_))
+
+
+class Kernel(eqx.Module):
+    """A sum of components; `k1 + k2` adds their processes."""
+
+    components: tuple[Component, ...]
+
+    def __add__(self, other: Kernel) -> Kernel:
+        if self.dim != other.dim:
+            raise ValueError(f"Kernels over {self.dim} and over {other.dim} coordinates cannot be added.")
+        return Kernel(self.components + other.components)
+
+    def __call__(self, q: Float[Array, " d"], q_: Float[Array, " d"]) -> Float[Array, ""]:
+        """`k(q, q')`, as a function that JAX can differentiate any number of times."""
+        return sum(component(q, q_) for component in self.components)
+
+    @property
+    def dim(self) -> int:
+        return self.components[0].normalisation.scale.shape[0]
+
+    @property
+    def smoothness(self) -> float:
+        return min(component.base.profile.smoothness for component in self.components)
+
+    def check(self, operator: Operator) -> None:
+        """Refuse an operator that the kernel's paths are too rough for."""
+        if operator.dim not in (None, self.dim):
+            raise ValueError(f"{operator} acts on {operator.dim} coordinates and the kernel is over {self.dim}.")
+        for component in self.components:
+            profile = component.base.profile
+            if operator.order > profile.smoothness:
+                raise ValueError(
+                    f"{profile} is differentiable {profile.smoothness:g} times in mean square and {operator} needs "
+                    f"{operator.order}: use SquaredExponential()."
+                )
+
+
+def ard(domain: Domain, profile: Profile | None = None, **options: float) -> Kernel:
+    """A base kernel on the inputs themselves, one length scale each: the paper's PDE-GP."""
+    return Kernel((Component(domain, IdentityEmbedding(), profile, **options),))
+
+
+def additive(domain: Domain, profile: Profile | None = None, **options: float) -> Kernel:
+    """A sum of one-dimensional kernels, one for each input."""
+    groups = [(i,) for i in range(domain.dim)]
+    options.setdefault("variance", 1.0 / domain.dim)
+    return Kernel((Component(domain, IdentityEmbedding(), profile, groups, **options),))
+
+
+def deep(
+    domain: Domain,
+    embedding: Embedding,
+    profile: Profile | None = None,
+    groups: Sequence[Sequence[int]] | None = None,
+    **options: float,
+) -> Kernel:
+    """A base kernel on a learned embedding, in one group or several."""
+    return Kernel((Component(domain, embedding, profile, groups, **options),))
+
+
+def restrict(jet: LatentJet, group: tuple[int, ...]) -> LatentJet:
+    """The jet seen by a function of these latent coordinates only; leading axes are kept."""
+    h = jet.z.shape[-1]
+    return jet if group == tuple(range(h)) else _take(jet, np.asarray(group))
+
+
+def _take(jet: LatentJet, index: np.ndarray) -> LatentJet:
+    G = jet.diffusion
+    if G is not None:
+        diagonal = G.ndim == jet.z.ndim
+        G = G[..., index] if diagonal else G[..., index[:, None], index[None, :]]
+    return LatentJet(jet.z[..., index], jet.c, None if jet.drift is None else jet.drift[..., index], G)
+
+
+def _stack_groups(jets: LatentJet, index: np.ndarray) -> LatentJet:
+    """Jets restricted to each group, with the groups as the leading axis."""
+    parts = [_take(jets, group) for group in index]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts)
+
+
+def _check_groups(groups: Sequence[Sequence[int]] | None, h: int) -> Groups:
+    if groups is None:
+        return (tuple(range(h)),)
+    chosen = tuple(tuple(int(i) for i in group) for group in groups)
+    flat = [i for group in chosen for i in group]
+    if not flat or any(len(group) == 0 for group in chosen) or not set(flat) <= set(range(h)):
+        raise ValueError(f"`groups` needs non-empty groups of latent coordinates 0 … {h - 1}: got {groups}.")
+    return chosen
+
+
+def _positive_log(name: str, value: float | Sequence[float], n: int) -> Array:
+    array = np.asarray(value, dtype=float)
+    if array.ndim > 1 or (array.ndim == 1 and array.shape[0] != n):
+        raise ValueError(f"`{name}` needs one number or {n} of them: got shape {array.shape}.")
+    if not (np.all(np.isfinite(array)) and np.all(array > 0)):
+        raise ValueError(f"`{name}` needs positive, finite numbers: got {value}.")
+    return jnp.asarray(np.broadcast_to(np.log(array), (n,)))

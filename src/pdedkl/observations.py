@@ -1,0 +1,143 @@
+"""What is known of the unknown: values of operators of `u` at points, with noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .operators import Operator
+from .precision import require_float64
+
+
+class Learned(eqx.Module):
+    """A noise level that training finds; observations that name the same one share it.
+
+    `initial` is the standard deviation to start from, by default a hundredth of the values' own.
+    """
+
+    name: str | None = eqx.field(default=None, static=True)
+    initial: float | None = eqx.field(default=None, static=True)
+
+
+class Observation(eqx.Module):
+    """`y_i = (A u)(q_i) + ε_i`: values of one operator at `n` points.
+
+    `noise` is the standard deviation of `ε`, in the units of the values: a number, one number per point, `0` or
+    `"exact"` for none, `"learned"` (the default), or `Learned(name, initial)` to share or to start it.
+    """
+
+    operator: Operator
+    points: Float[Array, "n d"]
+    values: Float[Array, " n"]
+    noise: Learned | Float[Array, ""] | Float[Array, " n"]
+    name: str = eqx.field(static=True)
+
+    def __init__(
+        self, operator: Operator, points: Any, values: Any, noise: Any = "learned", name: str | None = None
+    ) -> None:
+        require_float64()
+        if not isinstance(operator, Operator):
+            raise TypeError(f"`operator` needs to be an operator such as identity or Laplacian(x): got {operator!r}.")
+        q = as_points(points, operator)
+        y = _numbers("values", values)
+        if y.ndim != 1 or y.shape[0] != q.shape[0]:
+            raise ValueError(
+                f"`values` needs one entry per point: {q.shape[0]} points, values of shape {y.shape}. "
+                "For a constant right-hand side pass jnp.full(n, c)."
+            )
+        self.operator = operator
+        self.points = jnp.asarray(q)
+        self.values = jnp.asarray(y)
+        self.noise = _read_noise(noise, q.shape[0])
+        self.name = name or str(operator)
+
+    def __len__(self) -> int:
+        return self.points.shape[0]
+
+    @property
+    def noise_name(self) -> str | None:
+        """The name of the learned noise level; `None` if the noise is known."""
+        return (self.noise.name or self.name) if isinstance(self.noise, Learned) else None
+
+    def initial_noise(self) -> float:
+        """Where a learned noise level starts."""
+        given = self.noise.initial if isinstance(self.noise, Learned) else None
+        if given is not None:
+            return given
+        spread = float(jnp.std(self.values)) or float(jnp.max(jnp.abs(self.values))) or 1.0
+        return 1e-2 * spread
+
+    def noise_variance(self, log_noise: dict[str, Array]) -> Float[Array, " n"]:
+        if isinstance(self.noise, Learned):
+            variance = jnp.exp(2 * log_noise[self.noise_name or ""])
+        else:
+            variance = self.noise**2
+        return jnp.broadcast_to(variance, (len(self),))
+
+
+def as_points(points: Any, operator: Operator, dim: int | None = None) -> np.ndarray:
+    """Points as a finite `(n, d)` array that fits the operator, and the kernel where its dimension is given."""
+    q = _numbers("points", points)
+    if q.ndim != 2:
+        raise ValueError(
+            f"`points` needs shape (n, d), one row per point: got shape {q.shape}. For one point pass q[None, :]."
+        )
+    if q.shape[0] == 0:
+        raise ValueError("An empty set of points: at least one is needed. Leave the observation out instead.")
+    for wanted, who in ((operator.dim, str(operator)), (dim, "the kernel")):
+        if wanted is not None and q.shape[1] != wanted:
+            raise ValueError(f"`points` has {q.shape[1]} coordinates and {who} acts on {wanted}.")
+    return q
+
+
+def check_observations(observations: Sequence[Observation]) -> tuple[Observation, ...]:
+    if isinstance(observations, Observation):
+        return (observations,)
+    found = tuple(observations)
+    if not found:
+        raise ValueError("There is nothing to condition on: pass at least one Observation.")
+    for item in found:
+        if not isinstance(item, Observation):
+            raise TypeError(f"Expected a list of Observation: got {type(item).__name__}.")
+    if len(dims := {item.points.shape[1] for item in found}) > 1:
+        raise ValueError(f"All observations need points of one dimension: got {sorted(dims)}.")
+    return found
+
+
+def _numbers(name: str, value: Any) -> np.ndarray:
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"`{name}` needs numbers: got {type(value).__name__} that cannot be read as such.") from None
+    if not np.all(np.isfinite(array)):
+        where = np.argwhere(~np.isfinite(array))[0]
+        raise ValueError(
+            f"`{name}` needs finite numbers: entry {tuple(int(i) for i in where)} is {array[tuple(where)]}. "
+            "Remove such rows first."
+        )
+    return array
+
+
+def _read_noise(noise: Any, n: int) -> Learned | Array:
+    if isinstance(noise, Learned):
+        if noise.initial is not None and not (np.isfinite(noise.initial) and noise.initial > 0):
+            raise ValueError(f"Learned noise needs a positive standard deviation to start from: got {noise.initial}.")
+        return noise
+    if isinstance(noise, str):
+        if noise == "learned":
+            return Learned()
+        if noise == "exact":
+            return jnp.zeros(())
+        raise ValueError(f"`noise` is a standard deviation, 'exact' or 'learned': got {noise!r}.")
+    level = _numbers("noise", noise)
+    if level.shape not in {(), (n,)} or np.any(level < 0):
+        raise ValueError(
+            f"`noise` needs one standard deviation, or one for each of the {n} points, none negative: "
+            f"got shape {level.shape}, smallest {level.min() if level.size else 'none'}."
+        )
+    return jnp.asarray(level)

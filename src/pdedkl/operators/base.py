@@ -1,0 +1,279 @@
+"""Linear operators and their algebra: `D(t) - Laplacian(x) + 1.0`."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .coefficients import AbstractCoefficient, as_coefficient, is_number
+from .symbol import Symbol
+
+Field = Callable[[Float[Array, " d"]], Array]
+
+
+class Operator(eqx.Module):
+    """A linear differential operator `A`.
+
+    `A(u)` is the function `q ↦ (A u)(q)`, by automatic differentiation: the meaning that everything else is held to.
+    `A.symbol(q)` is the same operator as coefficients at one point, for operators of order two or less.
+    """
+
+    __array_ufunc__ = None
+
+    @property
+    @abc.abstractmethod
+    def order(self) -> int: ...
+
+    @property
+    @abc.abstractmethod
+    def dim(self) -> int | None:
+        """How many coordinates the points have; `None` if any number will do."""
+
+    @abc.abstractmethod
+    def __call__(self, u: Field) -> Field: ...
+
+    @abc.abstractmethod
+    def symbol(self, q: Float[Array, " d"]) -> Symbol: ...
+
+    @abc.abstractmethod
+    def __str__(self) -> str: ...
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __add__(self, other: Any) -> Operator:
+        term = as_operator(other)
+        return NotImplemented if term is None else add(self, term)
+
+    def __radd__(self, other: Any) -> Operator:
+        term = as_operator(other)
+        return NotImplemented if term is None else add(term, self)
+
+    def __sub__(self, other: Any) -> Operator:
+        term = as_operator(other)
+        return NotImplemented if term is None else add(self, -term)
+
+    def __rsub__(self, other: Any) -> Operator:
+        term = as_operator(other)
+        return NotImplemented if term is None else add(term, -self)
+
+    def __neg__(self) -> Operator:
+        return scale(-1.0, self)
+
+    def __mul__(self, other: Any) -> Operator:
+        if isinstance(other, Operator):
+            raise TypeError(f"To compose operators write `A @ B`: `({self}) * ({other})` has no meaning.")
+        return scale(other, self)
+
+    def __rmul__(self, other: Any) -> Operator:
+        return scale(other, self)
+
+    def __truediv__(self, other: float) -> Operator:
+        return scale(1.0 / other, self)
+
+    def __matmul__(self, other: Operator) -> Operator:
+        return compose(self, other)
+
+
+class Identity(Operator):
+    """`u ↦ u`."""
+
+    @property
+    def order(self) -> int:
+        return 0
+
+    @property
+    def dim(self) -> None:
+        return None
+
+    def __call__(self, u: Field) -> Field:
+        return u
+
+    def symbol(self, q: Array) -> Symbol:
+        return Symbol(c=jnp.asarray(1.0))
+
+    def __str__(self) -> str:
+        return "1"
+
+
+identity = Identity()
+
+
+class Sum(Operator):
+    """`A + B + …`."""
+
+    terms: tuple[Operator, ...]
+
+    @property
+    def order(self) -> int:
+        return max(term.order for term in self.terms)
+
+    @property
+    def dim(self) -> int | None:
+        return common_dim(*self.terms)
+
+    def __call__(self, u: Field) -> Field:
+        parts = [term(u) for term in self.terms]
+        return lambda q: sum((part(q) for part in parts[1:]), parts[0](q))
+
+    def symbol(self, q: Array) -> Symbol:
+        symbols = [term.symbol(q) for term in self.terms]
+        return sum(symbols[1:], symbols[0])
+
+    def __str__(self) -> str:
+        text = str(self.terms[0])
+        for term in map(str, self.terms[1:]):
+            text += f" - {term[1:]}" if term.startswith("-") else f" + {term}"
+        return text
+
+
+class Scaled(Operator):
+    """`a(q) A`."""
+
+    coefficient: AbstractCoefficient
+    operator: Operator
+
+    @property
+    def order(self) -> int:
+        return self.operator.order
+
+    @property
+    def dim(self) -> int | None:
+        return self.operator.dim
+
+    def __call__(self, u: Field) -> Field:
+        inner = self.operator(u)
+        return lambda q: self.coefficient(q) * inner(q)
+
+    def symbol(self, q: Array) -> Symbol:
+        return self.operator.symbol(q).scaled(self.coefficient(q))
+
+    def __str__(self) -> str:
+        factor = str(self.coefficient)
+        if isinstance(self.operator, Identity):
+            return factor
+        inner = f"({self.operator})" if isinstance(self.operator, Sum) else str(self.operator)
+        return {"1": inner, "-1": f"-{inner}"}.get(factor, f"{factor} {inner}")
+
+
+class Composed(Operator):
+    """`A B`: `B` acts first. The coefficients of `B` are differentiated too."""
+
+    outer: Operator
+    inner: Operator
+
+    @property
+    def order(self) -> int:
+        return self.outer.order + self.inner.order
+
+    @property
+    def dim(self) -> int | None:
+        return common_dim(self.outer, self.inner)
+
+    def __call__(self, u: Field) -> Field:
+        return self.outer(self.inner(u))
+
+    def symbol(self, q: Array) -> Symbol:
+        """By the product rule: `A (c u + b·∇u + …)`, for a result of order two or less."""
+        if self.order > 2:
+            raise high_order(self)
+        outer = self.outer.symbol(q)
+        zeroth = Symbol() if outer.c is None else self.inner.symbol(q).scaled(outer.c)
+        if self.outer.order == 0:
+            return zeroth
+        if self.inner.order == 0:
+            return _differentiate_multiple(outer, self.outer, lambda p: self.inner.symbol(p).c, q)
+        return zeroth + _along_first_order(outer.b, self.inner, q)
+
+    def __str__(self) -> str:
+        return " ".join(f"({part})" if isinstance(part, Sum) else str(part) for part in (self.outer, self.inner))
+
+
+def _differentiate_multiple(outer: Symbol, operator: Operator, factor: Field, q: Array) -> Symbol:
+    """`A (m u) = m A u + 2 (a ∇m)·∇u + (A m − c m) u`, where `c m` is counted once in `m A`."""
+    m, slope = jax.value_and_grad(factor)(q)
+    rest = operator(factor)(q)
+    product = outer.scaled(m)
+    cross = Symbol(b=2.0 * outer.diffusion_times(slope)) if outer.second_order else Symbol()
+    without_c = eqx.tree_at(lambda s: s.c, product, None, is_leaf=lambda leaf: leaf is None)
+    return without_c + cross + Symbol(c=rest)
+
+
+def _along_first_order(b: Array | None, inner: Operator, q: Array) -> Symbol:
+    """`b·∇ (c' u + b'·∇u) = (b·∇c') u + (c' b + (b·∇)b')·∇u + Σ b_i b'_j ∂_i∂_j u`."""
+    if b is None:
+        return Symbol()
+    value, change = jax.jvp(lambda p: _first_order_parts(inner, p), (q,), (b,))
+    (c, b_inner), (c_change, b_change) = value, change
+    return Symbol(
+        c=c_change,
+        b=c * b + b_change,
+        # b b'ᵀ, symmetrised, as a difference of two squares.
+        directions=jnp.stack([b + b_inner, b - b_inner]),
+        weights=jnp.asarray([0.25, -0.25]),
+    )
+
+
+def _first_order_parts(operator: Operator, q: Array) -> tuple[Array, Array]:
+    symbol = operator.symbol(q)
+    c = jnp.zeros(()) if symbol.c is None else symbol.c
+    b = jnp.zeros_like(q) if symbol.b is None else symbol.b
+    return c, b
+
+
+def as_operator(value: Any) -> Operator | None:
+    """Numbers and coefficients stand for multiplication by them; `None` for what cannot be an operator."""
+    if isinstance(value, Operator):
+        return value
+    if isinstance(value, AbstractCoefficient) or is_number(value):
+        return Scaled(as_coefficient(value), identity)
+    return None
+
+
+def add(*operators: Operator) -> Operator:
+    common_dim(*operators)
+    terms = [term for op in operators for term in (op.terms if isinstance(op, Sum) else (op,))]
+    return Sum(tuple(terms))
+
+
+def scale(factor: Any, operator: Operator) -> Operator:
+    coefficient = as_coefficient(factor)
+    if isinstance(operator, Sum):
+        return Sum(tuple(scale(coefficient, term) for term in operator.terms))
+    if isinstance(operator, Scaled):
+        return Scaled(coefficient * operator.coefficient, operator.operator)
+    return Scaled(coefficient, operator)
+
+
+def compose(outer: Operator, inner: Operator) -> Operator:
+    if not isinstance(inner, Operator):
+        raise TypeError(f"`A @ B` composes two operators: got {inner!r} on the right. To apply A to a function u: A(u).")
+    common_dim(outer, inner)
+    if isinstance(outer, Identity):
+        return inner
+    if isinstance(inner, Identity):
+        return outer
+    return Composed(outer, inner)
+
+
+def common_dim(*operators: Operator) -> int | None:
+    dims = {operator.dim for operator in operators} - {None}
+    if len(dims) > 1:
+        raise ValueError(
+            f"Operators of different domains do not mix: {' and '.join(map(str, operators))} "
+            f"act on points with {' and '.join(map(str, sorted(d for d in dims if d)))} coordinates."
+        )
+    return dims.pop() if dims else None
+
+
+def high_order(operator: Operator) -> ValueError:
+    return ValueError(
+        f"{operator} is of order {operator.order}, and closed forms go up to order 2: "
+        'build the model with engine="autodiff".'
+    )

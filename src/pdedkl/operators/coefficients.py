@@ -1,0 +1,165 @@
+"""What an operator may be multiplied by: numbers, functions of the point, trainable parameters."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+
+class AbstractCoefficient(eqx.Module):
+    """A scalar field `a(q)`; `a * operator` multiplies the operator's result by it."""
+
+    # Numbers and NumPy scalars on the left must hand over to __rmul__ here instead of broadcasting.
+    __array_ufunc__ = None
+
+    @abc.abstractmethod
+    def __call__(self, q: Float[Array, " d"]) -> Array: ...
+
+    @abc.abstractmethod
+    def __str__(self) -> str: ...
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, AbstractCoefficient) or is_number(other):
+            return Product(self, as_coefficient(other))
+        return NotImplemented  # an operator answers through its own __rmul__
+
+    def __rmul__(self, other: Any) -> Any:
+        return Product(as_coefficient(other), self) if is_number(other) else NotImplemented
+
+    def __neg__(self) -> AbstractCoefficient:
+        return Product(Constant(jnp.asarray(-1.0)), self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Constant(AbstractCoefficient):
+    """A fixed number."""
+
+    value: Float[Array, ""]
+
+    def __call__(self, q: Array) -> Array:
+        # A number is data, not a parameter: training must not move it.
+        return jax.lax.stop_gradient(self.value)
+
+    def __str__(self) -> str:
+        return f"{float(self.value):g}" if not isinstance(self.value, jax.core.Tracer) else "c"
+
+
+class Coefficient(AbstractCoefficient):
+    """A function of the point, `Coefficient(lambda q: 1 + x(q)[0])`.
+
+    `fn` may be any function that JAX can differentiate. With parameters, `Coefficient(fn, k)` means `fn(q, k)`.
+    """
+
+    fn: Callable[..., Array]
+    parameters: tuple[Parameter, ...]
+    name: str = eqx.field(static=True)
+
+    def __init__(self, fn: Callable[..., Array], *parameters: Parameter, name: str | None = None) -> None:
+        if not callable(fn):
+            raise TypeError(f"Coefficient needs a function of the point q: got {fn!r}. A number needs no wrapping.")
+        for parameter in parameters:
+            if not isinstance(parameter, Parameter):
+                raise TypeError(f"Coefficient(fn, *parameters) takes Parameter objects after fn: got {parameter!r}.")
+        self.fn = fn
+        self.parameters = parameters
+        default = getattr(fn, "__name__", "a")
+        self.name = name or ("a" if default == "<lambda>" else default)
+
+    def __call__(self, q: Array) -> Array:
+        return self.fn(q, *(parameter.value for parameter in self.parameters))
+
+    def __str__(self) -> str:
+        return f"{self.name}(q)"
+
+
+class Parameter(AbstractCoefficient):
+    """An unknown number, learned with everything else: `Parameter("nu", 0.1, positive=True)`.
+
+    Wherever the same name appears it is the same unknown. A positive one is stored by its logarithm.
+    """
+
+    name: str = eqx.field(static=True)
+    raw: Float[Array, ""]
+    positive: bool = eqx.field(static=True)
+
+    def __init__(self, name: str, initial: float = 1.0, positive: bool = False) -> None:
+        if not np.isfinite(initial) or (positive and initial <= 0):
+            kind = "a positive number" if positive else "a finite number"
+            raise ValueError(f"Parameter {name!r} needs {kind} to start from: got {initial!r}.")
+        self.name = name
+        self.positive = positive
+        self.raw = jnp.asarray(np.log(initial) if positive else initial, dtype=float)
+
+    @property
+    def value(self) -> Array:
+        return jnp.exp(self.raw) if self.positive else self.raw
+
+    def __call__(self, q: Array) -> Array:
+        return self.value
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Product(AbstractCoefficient):
+    """`a(q) b(q)`."""
+
+    left: AbstractCoefficient
+    right: AbstractCoefficient
+
+    def __call__(self, q: Array) -> Array:
+        return self.left(q) * self.right(q)
+
+    def __str__(self) -> str:
+        return f"-{self.right}" if str(self.left) == "-1" else f"{self.left} {self.right}"
+
+
+def is_number(value: Any) -> bool:
+    return np.ndim(value) == 0 and (isinstance(value, int | float | np.number) or eqx.is_array_like(value))
+
+
+def as_coefficient(value: Any) -> AbstractCoefficient:
+    if isinstance(value, AbstractCoefficient):
+        return value
+    if is_number(value):
+        if not isinstance(value, jax.core.Tracer) and not np.isfinite(value):
+            raise ValueError(f"A coefficient needs to be finite: got {value}.")
+        return Constant(jnp.asarray(value, dtype=float))
+    raise TypeError(
+        f"A coefficient is a number, a Coefficient(function of q) or a Parameter: got {value!r}. "
+        "Wrap a function as Coefficient(fn)."
+    )
+
+
+def parameters_of(tree: Any) -> dict[str, Array]:
+    """The raw values of all parameters in a tree, by name; the same name must start from the same value."""
+    found: dict[str, Array] = {}
+    for leaf in jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, Parameter)):
+        if isinstance(leaf, Parameter):
+            known = found.setdefault(leaf.name, leaf.raw)
+            if not isinstance(known, jax.core.Tracer) and float(known) != float(leaf.raw):
+                raise ValueError(
+                    f"Parameter {leaf.name!r} appears with two different values: one name is one unknown. "
+                    "Make it once and use that object everywhere."
+                )
+    return found
+
+
+def bind(tree: Any, values: dict[str, Array]) -> Any:
+    """The same tree with every parameter that `values` names set to the raw value given there."""
+
+    def replace(leaf: Any) -> Any:
+        if isinstance(leaf, Parameter) and leaf.name in values:
+            return eqx.tree_at(lambda parameter: parameter.raw, leaf, values[leaf.name])
+        return leaf
+
+    return jax.tree.map(replace, tree, is_leaf=lambda node: isinstance(node, Parameter))

@@ -1,0 +1,328 @@
+"""The elementary operators: partial and directional derivatives, Laplacian, diffusion in both forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..domain import Coordinates
+from .base import Field, Operator, high_order
+from .coefficients import AbstractCoefficient, as_coefficient, is_number
+from .symbol import Symbol
+
+
+class Partial(Operator):
+    """`∂^k / ∂q_i ∂q_j …`, of any order."""
+
+    indices: tuple[int, ...] = eqx.field(static=True)
+    total: int = eqx.field(static=True)
+    label: tuple[str, ...] = eqx.field(static=True)
+
+    @property
+    def order(self) -> int:
+        return len(self.indices)
+
+    @property
+    def dim(self) -> int:
+        return self.total
+
+    def __call__(self, u: Field) -> Field:
+        for index in self.indices:
+            u = along(u, unit(index, self.total))
+        return u
+
+    def symbol(self, q: Array) -> Symbol:
+        if self.order == 1:
+            return Symbol(b=jnp.asarray(unit(self.indices[0], self.total)))
+        if self.order > 2:
+            raise high_order(self)
+        i, j = self.indices
+        if i == j:
+            return Symbol(axes=(i,), axis_weights=jnp.ones(1))
+        e, f = unit(i, self.total), unit(j, self.total)
+        return Symbol(directions=jnp.asarray(np.stack([e + f, e - f])), weights=jnp.asarray([0.25, -0.25]))
+
+    def __matmul__(self, other: Operator) -> Operator:
+        if isinstance(other, Partial) and other.total == self.total:
+            return _sorted_partial([*zip(self.indices, self.label), *zip(other.indices, other.label)], self.total)
+        return super().__matmul__(other)
+
+    def __str__(self) -> str:
+        powers = {name: self.label.count(name) for name in self.label}
+        below = " ".join(f"∂{name}" + (_superscript(k) if k > 1 else "") for name, k in powers.items())
+        return f"∂{_superscript(self.order) if self.order > 1 else ''}/{below}"
+
+
+def D(*coordinates: Coordinates) -> Partial:
+    """`D(t)` is ∂/∂t, `D(x[0], x[1])` the mixed derivative, `D(t, t)` the second one, and so on to any order."""
+    if not coordinates:
+        raise ValueError("D needs the coordinate to differentiate by: D(t), or D(x[0], x[0]).")
+    for coordinate in coordinates:
+        if not isinstance(coordinate, Coordinates):
+            raise TypeError(f"D takes coordinates of a domain, as in t = domain.coordinates('t'): got {coordinate!r}.")
+        if len(coordinate) != 1:
+            raise ValueError(
+                f"D takes single coordinates and {coordinate} has {len(coordinate)}: "
+                f"use D({coordinate}[i]), Laplacian({coordinate}) or Directional({coordinate}, v)."
+            )
+        if coordinate.dim != coordinates[0].dim:
+            raise ValueError(f"{coordinates[0]} and {coordinate} belong to different domains.")
+    pairs = [(coordinate.indices[0], coordinate.name) for coordinate in coordinates]
+    return _sorted_partial(pairs, coordinates[0].dim)
+
+
+class Laplacian(Operator):
+    """`Δ_x = Σ_i ∂²/∂x_i²` over one group of coordinates."""
+
+    x: Coordinates = eqx.field(static=True)
+
+    def __check_init__(self) -> None:
+        check_coordinates("Laplacian", self.x)
+
+    @property
+    def order(self) -> int:
+        return 2
+
+    @property
+    def dim(self) -> int:
+        return self.x.dim
+
+    def __call__(self, u: Field) -> Field:
+        basis = units(self.x)
+
+        def second(q: Array, v: Array) -> Array:
+            return along(along(u, v), v)(q)
+
+        return lambda q: jnp.sum(jax.vmap(second, in_axes=(None, 0))(q, basis), axis=0)
+
+    def symbol(self, q: Array) -> Symbol:
+        return Symbol(axes=self.x.indices, axis_weights=jnp.ones(len(self.x)))
+
+    def __str__(self) -> str:
+        return f"Δ_{self.x}"
+
+
+class Directional(Operator):
+    """`v·∇_x u` for a fixed vector `v`, or one that depends on the point: `Directional(x, lambda q: -x(q))`."""
+
+    x: Coordinates = eqx.field(static=True)
+    vector: Float[Array, " k"] | Callable[[Array], Array]
+
+    def __init__(self, x: Coordinates, vector: Any) -> None:
+        check_coordinates("Directional", x)
+        self.x = x
+        self.vector = vector if callable(vector) else _read_array("a direction", vector, (len(x),))
+
+    @property
+    def order(self) -> int:
+        return 1
+
+    @property
+    def dim(self) -> int:
+        return self.x.dim
+
+    def __call__(self, u: Field) -> Field:
+        return lambda q: along(u, self._full(q))(q)
+
+    def symbol(self, q: Array) -> Symbol:
+        return Symbol(b=self._full(q))
+
+    def _full(self, q: Array) -> Array:
+        v = _call_or_constant(self.vector, q, "The direction", (len(self.x),))
+        return jnp.zeros(self.x.dim).at[np.asarray(self.x.indices)].set(v)
+
+    def __str__(self) -> str:
+        return f"v(q)·∇_{self.x}" if callable(self.vector) else f"v·∇_{self.x}"
+
+
+class Diffusion(Operator):
+    """`a : ∇_x∇_xᵀ u = Σ_ij a_ij ∂_i∂_j u`, the non-divergence form.
+
+    `a` is a number, a vector (a diagonal) or a symmetric matrix, constant or a function of the point. It may be
+    indefinite. A constant matrix is split once into eigendirections; a variable one by differences of squares, which
+    stay differentiable where eigenvalues meet.
+    """
+
+    x: Coordinates = eqx.field(static=True)
+    a: Any
+
+    def __init__(self, x: Coordinates, a: Any) -> None:
+        check_coordinates("Diffusion", x)
+        self.x = x
+        self.a = _read_tensor("Diffusion", a, len(x))
+
+    @property
+    def order(self) -> int:
+        return 2
+
+    @property
+    def dim(self) -> int:
+        return self.x.dim
+
+    def __call__(self, u: Field) -> Field:
+        basis = units(self.x)
+
+        def contracted(q: Array) -> Array:
+            mixed = jax.vmap(lambda v: jax.vmap(lambda w: along(along(u, v), w)(q))(basis))(basis)
+            return jnp.sum(_as_matrix(_tensor_at(self.a, q), len(self.x)) * mixed)
+
+        return contracted
+
+    def symbol(self, q: Array) -> Symbol:
+        return _second_order_symbol(self.a, q, self.x)
+
+    def __str__(self) -> str:
+        return f"{'a(q)' if callable(self.a) else 'a'}:∇∇_{self.x}"
+
+
+class Divergence(Operator):
+    """`∇_x·(a ∇_x u)`, the divergence form, with `a` as in `Diffusion` and usually a function of the point."""
+
+    x: Coordinates = eqx.field(static=True)
+    a: Any
+
+    def __init__(self, x: Coordinates, a: Any) -> None:
+        check_coordinates("Divergence", x)
+        self.x = x
+        self.a = _read_tensor("Divergence", a, len(x))
+
+    @property
+    def order(self) -> int:
+        return 2
+
+    @property
+    def dim(self) -> int:
+        return self.x.dim
+
+    def __call__(self, u: Field) -> Field:
+        basis = units(self.x)
+
+        def flux(q: Array) -> Array:
+            slope = jax.vmap(lambda v: along(u, v)(q))(basis)
+            return _as_matrix(_tensor_at(self.a, q), len(self.x)) @ slope
+
+        def divergence(q: Array) -> Array:
+            return jnp.trace(jax.vmap(lambda v: along(flux, v)(q))(basis))
+
+        return divergence
+
+    def symbol(self, q: Array) -> Symbol:
+        """`a:∇∇ᵀ + (∇·a)·∇`."""
+        symbol = _second_order_symbol(self.a, q, self.x)
+        if not callable(self.a):
+            return symbol
+        drift = jnp.zeros(self.x.dim).at[np.asarray(self.x.indices)].set(self._divergence_of_a(q))
+        return symbol + Symbol(b=drift)
+
+    def _divergence_of_a(self, q: Array) -> Array:
+        """The vector `Σ_i ∂_i a_ij`."""
+        index = np.asarray(self.x.indices)
+        ndim = jnp.ndim(_tensor_at(self.a, q))
+        if ndim == 0:
+            return jax.grad(lambda p: _tensor_at(self.a, p))(q)[index]
+        changes = jax.vmap(lambda v: along(lambda p: _tensor_at(self.a, p), v)(q))(units(self.x))
+        return jnp.diagonal(changes) if ndim == 1 else jnp.einsum("iij->j", changes)
+
+    def __str__(self) -> str:
+        return f"∇_{self.x}·({'a(q)' if callable(self.a) else 'a'} ∇_{self.x})"
+
+
+def along(u: Callable[[Array], Array], v: Any) -> Callable[[Array], Array]:
+    """`v·∇u`, by forward differentiation."""
+    return lambda q: jax.jvp(u, (q,), (jnp.asarray(v, dtype=q.dtype),))[1]
+
+
+def unit(index: int, dim: int) -> np.ndarray:
+    e = np.zeros(dim)
+    e[index] = 1.0
+    return e
+
+
+def units(x: Coordinates) -> Float[Array, "k d"]:
+    return jnp.asarray(np.stack([unit(index, x.dim) for index in x.indices]))
+
+
+def check_coordinates(what: str, x: Any) -> None:
+    if not isinstance(x, Coordinates):
+        raise TypeError(f"{what} acts on coordinates of a domain, as in x = domain.coordinates('x'): got {x!r}.")
+
+
+def _sorted_partial(pairs: list[tuple[int, str]], dim: int) -> Partial:
+    indices, label = zip(*sorted(pairs))
+    return Partial(indices, dim, label)
+
+
+def _superscript(k: int) -> str:
+    return str(k).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def _read_array(what: str, value: Any, shape: tuple[int, ...]) -> Array:
+    array = np.asarray(value, dtype=float)
+    if array.shape != shape or not np.all(np.isfinite(array)):
+        raise ValueError(f"Expected {what} of shape {shape} with finite entries: got shape {array.shape}, {value!r}.")
+    return jnp.asarray(array)
+
+
+class _ConstantTensor(eqx.Module):
+    """A constant `a`, with its matrix (if it is one) split into signed directions at construction."""
+
+    value: Array
+    directions: Array | None = None
+    weights: Array | None = None
+
+
+def _read_tensor(what: str, a: Any, k: int) -> Any:
+    if isinstance(a, AbstractCoefficient) or callable(a):
+        return a
+    if is_number(a):
+        return _ConstantTensor(as_coefficient(a).value)  # type: ignore[attr-defined]
+    if np.ndim(a) == 1:
+        return _ConstantTensor(_read_array(f"the diagonal of {what}'s a", a, (k,)))
+    matrix = np.asarray(_read_array(f"{what}'s matrix a", a, (k, k)))
+    if not np.allclose(matrix, matrix.T, rtol=1e-12, atol=1e-14 * np.abs(matrix).max()):
+        raise ValueError(f"{what} needs a symmetric matrix a: pass (a + a.T) / 2, which is the same operator.")
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    kept = np.abs(eigenvalues) > 1e-15 * np.abs(eigenvalues).max()
+    return _ConstantTensor(jnp.asarray(matrix), jnp.asarray(vectors.T[kept]), jnp.asarray(eigenvalues[kept]))
+
+
+def _tensor_at(a: Any, q: Array) -> Array:
+    return jax.lax.stop_gradient(a.value) if isinstance(a, _ConstantTensor) else jnp.asarray(a(q))
+
+
+def _as_matrix(a: Array, k: int) -> Array:
+    return a if a.ndim == 2 else jnp.diag(jnp.broadcast_to(a, (k,)))
+
+
+def _call_or_constant(value: Any, q: Array, what: str, shape: tuple[int, ...]) -> Array:
+    out = jnp.asarray(value(q)) if callable(value) else jax.lax.stop_gradient(value)
+    if out.shape != shape:
+        raise ValueError(f"{what} needs shape {shape} at each point: the function returned shape {out.shape}.")
+    return out
+
+
+def _second_order_symbol(a: Any, q: Array, x: Coordinates) -> Symbol:
+    value, k = _tensor_at(a, q), len(x)
+    if value.shape not in {(), (k,), (k, k)}:
+        raise ValueError(f"`a` needs shape (), ({k},) or ({k}, {k}) at each point: got {value.shape}.")
+    if value.ndim < 2:
+        return Symbol(axes=x.indices, axis_weights=jnp.broadcast_to(value, (k,)))
+    if isinstance(a, _ConstantTensor):
+        return Symbol(directions=_embed(a.directions, x), weights=a.weights)
+    # a = Σ_j ¼ [(m e_j + a_j/m)(…)ᵀ − (m e_j − a_j/m)(…)ᵀ]; the scale m keeps both terms of one size.
+    matrix = 0.5 * (value + value.T)
+    m = jnp.sqrt(jnp.maximum(jnp.max(jnp.abs(jax.lax.stop_gradient(matrix))), 1e-300))
+    plus, minus = m * jnp.eye(k) + matrix / m, m * jnp.eye(k) - matrix / m
+    weights = jnp.concatenate([jnp.full(k, 0.25), jnp.full(k, -0.25)])
+    return Symbol(directions=_embed(jnp.concatenate([plus, minus]), x), weights=weights)
+
+
+def _embed(directions: Array | None, x: Coordinates) -> Array:
+    assert directions is not None
+    return jnp.zeros((directions.shape[0], x.dim)).at[:, np.asarray(x.indices)].set(directions)

@@ -1,0 +1,25 @@
+"""64-bit arithmetic: Gram matrices of differential operators have condition numbers that single precision cannot hold."""
+
+import os
+
+import jax
+
+
+def enable_float64() -> None:
+    """Turn JAX's 64-bit mode on, unless the user has explicitly forced it off."""
+    forced = os.environ.get("JAX_ENABLE_X64", "").strip().lower()
+    if forced in {"0", "false", "off", "no"}:
+        raise RuntimeError(
+            f"pdedkl computes in 64-bit and JAX_ENABLE_X64={forced!r} forces 32-bit. "
+            "Unset the variable, or set it to 1, before importing pdedkl."
+        )
+    jax.config.update("jax_enable_x64", True)
+
+
+def require_float64() -> None:
+    """Fail early if 64-bit mode was switched off after pdedkl was imported."""
+    if not jax.config.read("jax_enable_x64"):
+        raise RuntimeError(
+            "pdedkl computes in 64-bit and JAX's 64-bit mode was turned off after pdedkl was imported. "
+            "Remove jax.config.update('jax_enable_x64', False), or set it back to True."
+        )
