@@ -97,7 +97,9 @@ def kernel(d: int, profile: str, embedding: str) -> pk.Kernel:
     if embedding == "additive + deep":
         return kernel(d, profile, "additive") + kernel(d, profile, "residual")
     if embedding == "additive + ard + grouped":
-        grouped = pk.deep(box, embeddings(d)["residual"], phi, groups=[(0, 1), (2,), (3,), (0, 3)], variance=[1, 2, 3, 0.5])
+        grouped = pk.deep(
+            box, embeddings(d)["residual"], phi, groups=[(0, 1), (2,), (3,), (0, 3)], variance=[1, 2, 3, 0.5]
+        )
         return kernel(d, profile, "additive") + kernel(d, profile, "identity") + grouped
     h = embeddings(d)[embedding]
     scales = np.linspace(0.8, 1.4, h.latent_dim(d)) * (d**0.5 if embedding == "identity" else 1.0)

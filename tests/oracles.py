@@ -26,26 +26,22 @@ def rational_quadratic(r2, alpha):
     return (1 + r2 / (2 * alpha)) ** (-alpha)
 
 
-# Coefficients of a polynomial in √(2ν) r, and of the even part of the Taylor series in r².
-_MATERN = {
-    5: ([1, 1, 1 / 3], [1, -5 / 6, 25 / 24]),
-    7: ([1, 1, 2 / 5, 1 / 15], [1, -7 / 10, 49 / 120, -343 / 720]),
-    9: ([1, 1, 3 / 7, 2 / 21, 1 / 105], [1, -9 / 14, 81 / 280, -729 / 5040 * 5 / 6 * 6 / 5, 6561 / 40320]),
-}
+# Coefficients of the polynomial in x = √(2ν) r that multiplies e^{-x}.
+_MATERN = {5: [1, 1, 1 / 3], 7: [1, 1, 2 / 5, 1 / 15], 9: [1, 1, 3 / 7, 2 / 21, 1 / 105]}
 
 
 def matern(r2, twice_nu):
     """Textbook Matérn. At `r = 0` the derivatives that exist are those of the even part of its Taylor series."""
     a = math.sqrt(twice_nu)
-    apart = r2 > 0
+    apart = r2 > 1e-24  # rounding may part points that are the same
     x = a * jnp.sqrt(jnp.where(apart, r2, 1.0))
-    away = sum(c * x**k for k, c in enumerate(_MATERN[twice_nu][0])) * jnp.exp(-x)
+    away = sum(c * x**k for k, c in enumerate(_MATERN[twice_nu])) * jnp.exp(-x)
     return jnp.where(apart, away, sum(c * r2**k for k, c in enumerate(_even_series(twice_nu))))
 
 
 def _even_series(twice_nu):
     """By multiplying the polynomial with the series of `e^{-x}` and keeping the even powers."""
-    polynomial = _MATERN[twice_nu][0]
+    polynomial = _MATERN[twice_nu]
     p = (twice_nu - 1) // 2
     exponential = [(-1) ** k / math.factorial(k) for k in range(2 * p + 1)]
     product = np.convolve(polynomial, exponential)[: 2 * p + 1]
@@ -69,8 +65,10 @@ def kernel_function(kernel):
             base, lengthscale = base_kernel(component.base.profile), jnp.exp(component.log_lengthscale)
             low, high = component.normalisation.centre, component.normalisation.scale
             difference = (component.embedding((q - low) * high) - component.embedding((q_ - low) * high)) / lengthscale
-            for variance, group in zip(jnp.exp(component.base.log_variance), component.base.groups):
-                total += variance * base(jnp.sum(difference[np.asarray(group)] ** 2))
+            members = np.zeros((len(component.base.groups), len(lengthscale)))
+            for number, group in enumerate(component.base.groups):
+                members[number, list(group)] = 1.0
+            total += jnp.dot(jnp.exp(component.base.log_variance), base(members @ difference**2))
         return total
 
     return value

@@ -34,7 +34,9 @@ class Affine(Embedding):
         W = _finite("matrix", matrix, 2)
         w = jnp.zeros(W.shape[0]) if offset is None else _finite("offset", offset, 1)
         if w.shape[0] != W.shape[0]:
-            raise ValueError(f"`offset` needs one entry per row of the matrix: {W.shape[0]} rows, {w.shape[0]} entries.")
+            raise ValueError(
+                f"`offset` needs one entry per row of the matrix: {W.shape[0]} rows, {w.shape[0]} entries."
+            )
         self.layer = Linear(W, w)
 
     @classmethod
@@ -52,7 +54,7 @@ class Affine(Embedding):
         return dense(self.layer, x)
 
 
-def _finite(name: str, value: Any, ndim: int) -> Float[Array, "..."]:
+def _finite(name: str, value: Any, ndim: int) -> Float[Array, ...]:
     array = np.asarray(value, dtype=float)
     if array.ndim != ndim or array.size == 0 or not np.all(np.isfinite(array)):
         raise ValueError(f"`{name}` needs {ndim} axes and finite entries: got shape {array.shape}.")

@@ -11,9 +11,7 @@ from jaxtyping import Array, Float
 JITTER_LADDER = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
 
 
-def factorise(
-    gram: Float[Array, "n n"], noise: Float[Array, " n"]
-) -> tuple[Float[Array, "n n"], Float[Array, ""]]:
+def factorise(gram: Float[Array, "n n"], noise: Float[Array, " n"]) -> tuple[Float[Array, "n n"], Float[Array, ""]]:
     """`L Lᵀ = K + diag(noise) + ε diag(K)`, and the relative jitter `ε` it took.
 
     Only the upper triangle of `K` is read. All of `L` is NaN where even the last rung fails.

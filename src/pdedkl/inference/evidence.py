@@ -33,9 +33,7 @@ class EvidenceInfo(NamedTuple):
     jitter: Float[Array, ""]
 
 
-def negative_log_evidence(
-    model: Model, observations: Sequence[Observation]
-) -> tuple[Float[Array, ""], EvidenceInfo]:
+def negative_log_evidence(model: Model, observations: Sequence[Observation]) -> tuple[Float[Array, ""], EvidenceInfo]:
     """`−log p(y)`, the training objective, and how it was computed.
 
     Differentiable in reverse mode with respect to the model: `eqx.filter_grad(…, has_aux=True)`.

@@ -64,9 +64,7 @@ class Posterior(eqx.Module):
     def engine(self) -> Engine:
         return engine_of(self.model.engine)
 
-    def predict(
-        self, points: Any, operator: Operator = identity, *, batch_size: int | None = None
-    ) -> Prediction:
+    def predict(self, points: Any, operator: Operator = identity, *, batch_size: int | None = None) -> Prediction:
         """Mean and variance of `A u`, noise excluded, at `n` points, in batches that bound the memory."""
         q = self._points(points, operator)
         size = batch_size or max(1, ENTRIES_PER_BATCH // self.alpha.shape[0])
@@ -83,7 +81,11 @@ class Posterior(eqx.Module):
         return Prediction(means, np.maximum(variances, 0.0), clamped)
 
     def covariance(
-        self, points: Any, operator: Operator = identity, other_points: Any = None, other_operator: Operator | None = None
+        self,
+        points: Any,
+        operator: Operator = identity,
+        other_points: Any = None,
+        other_operator: Operator | None = None,
     ) -> np.ndarray:
         """The posterior covariance of `A u` at the points with `A' u` at the other points (by default the same)."""
         q = self._points(points, operator)
@@ -92,9 +94,7 @@ class Posterior(eqx.Module):
         other = operator if other_operator is None else other_operator
         return np.asarray(_covariance(self, operator, q, other, self._points(points if other_points is None else other_points, other)))  # fmt: skip
 
-    def sample(
-        self, key: PRNGKeyArray, points: Any, operator: Operator = identity, *, count: int = 1
-    ) -> np.ndarray:
+    def sample(self, key: PRNGKeyArray, points: Any, operator: Operator = identity, *, count: int = 1) -> np.ndarray:
         """`count` joint draws of `A u` at the points, as rows."""
         q = self._points(points, operator)
         check_fits(q.shape[0], 3)

@@ -13,7 +13,8 @@ differentiating the differences.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -193,7 +194,7 @@ def _full(G: Array) -> Array:
     return jnp.diag(G) if G.ndim == 1 else G
 
 
-def _or_none(function, a: Array | None, b: Array | None) -> Array | None:
+def _or_none(function: Callable, a: Any, b: Any) -> Any:
     return None if a is None or b is None else function(a, b)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -18,6 +17,7 @@ from .covariance import covariance, covariances
 from .profiles import Profile, SquaredExponential
 
 Groups = tuple[tuple[int, ...], ...]
+Numbers = float | Sequence[float] | np.ndarray | Array
 
 # Points that are pushed through a network at once.
 POINTS_PER_CHUNK = {"cpu": 64, "gpu": 8192}
@@ -88,8 +88,8 @@ class Component(eqx.Module):
         embedding: Embedding,
         profile: Profile | None = None,
         groups: Sequence[Sequence[int]] | None = None,
-        variance: float | Sequence[float] = 1.0,
-        lengthscale: float | Sequence[float] = 1.0,
+        variance: Numbers = 1.0,
+        lengthscale: Numbers = 1.0,
     ) -> None:
         if embedding.input_dim not in (None, domain.dim):
             raise ValueError(
@@ -165,16 +165,19 @@ class Kernel(eqx.Module):
                 )
 
 
-def ard(domain: Domain, profile: Profile | None = None, **options: float) -> Kernel:
+def ard(domain: Domain, profile: Profile | None = None, variance: Numbers = 1.0, lengthscale: Numbers = 1.0) -> Kernel:
     """A base kernel on the inputs themselves, one length scale each: the paper's PDE-GP."""
-    return Kernel((Component(domain, IdentityEmbedding(), profile, **options),))
+    return deep(domain, IdentityEmbedding(), profile, None, variance, lengthscale)
 
 
-def additive(domain: Domain, profile: Profile | None = None, **options: float) -> Kernel:
-    """A sum of one-dimensional kernels, one for each input."""
+def additive(
+    domain: Domain, profile: Profile | None = None, variance: Numbers | None = None, lengthscale: Numbers = 1.0
+) -> Kernel:
+    """A sum of one-dimensional kernels, one for each input; together of variance one, unless it is given."""
     groups = [(i,) for i in range(domain.dim)]
-    options.setdefault("variance", 1.0 / domain.dim)
-    return Kernel((Component(domain, IdentityEmbedding(), profile, groups, **options),))
+    return deep(
+        domain, IdentityEmbedding(), profile, groups, 1.0 / domain.dim if variance is None else variance, lengthscale
+    )
 
 
 def deep(
@@ -182,10 +185,11 @@ def deep(
     embedding: Embedding,
     profile: Profile | None = None,
     groups: Sequence[Sequence[int]] | None = None,
-    **options: float,
+    variance: Numbers = 1.0,
+    lengthscale: Numbers = 1.0,
 ) -> Kernel:
-    """A base kernel on a learned embedding, in one group or several."""
-    return Kernel((Component(domain, embedding, profile, groups, **options),))
+    """A base kernel on a learned embedding, in one group of latent coordinates or several."""
+    return Kernel((Component(domain, embedding, profile, groups, variance, lengthscale),))
 
 
 def restrict(jet: LatentJet, group: tuple[int, ...]) -> LatentJet:
@@ -218,7 +222,7 @@ def _check_groups(groups: Sequence[Sequence[int]] | None, h: int) -> Groups:
     return chosen
 
 
-def _positive_log(name: str, value: float | Sequence[float], n: int) -> Array:
+def _positive_log(name: str, value: Numbers, n: int) -> Array:
     array = np.asarray(value, dtype=float)
     if array.ndim > 1 or (array.ndim == 1 and array.shape[0] != n):
         raise ValueError(f"`{name}` needs one number or {n} of them: got shape {array.shape}.")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import abc
 import math
+from functools import partial
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -30,9 +32,9 @@ class Profile(eqx.Module):
         the distance.
         """
 
-    @abc.abstractmethod
     def __call__(self, s: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-        """`φ(s)`, written so that nested differentiation is right at `s = 0` too."""
+        """`φ(s)`, differentiable as often as an operator may ask, at `s = 0` too."""
+        return self.derivatives(s, 0)[0]
 
 
 class SquaredExponential(Profile):
@@ -45,9 +47,6 @@ class SquaredExponential(Profile):
     def derivatives(self, s: Array, count: int) -> list[Array]:
         value = jnp.exp(-s)
         return [value if k % 2 == 0 else -value for k in range(count + 1)]
-
-    def __call__(self, s: Array) -> Array:
-        return jnp.exp(-s)
 
 
 class RationalQuadratic(Profile):
@@ -72,16 +71,11 @@ class RationalQuadratic(Profile):
             out.append(-(alpha + k) / (alpha * base) * out[-1])
         return out
 
-    def __call__(self, s: Array) -> Array:
-        alpha = jnp.exp(self.log_alpha)
-        return (1 + s / alpha) ** -alpha
-
 
 class Matern(Profile):
-    """Matérn with `ν = p + 1/2`: `φ(s) = ψ_p(√(2ν)·r) / ψ_p(0)` with `r = √(2s)`.
+    """Matérn with `ν = p + 1/2`: `φ(s) = ψ_p(2ν s) / ψ_p(0)`, where `ψ_p(x²/2) = √(2/π) x^ν K_ν(x)`.
 
-    `ψ_p(x) = √(2/π) x^ν K_ν(x)` is a polynomial times `e^{-x}` and `dψ_p/d(x²/2) = −ψ_{p−1}`, so that every derivative
-    is again one of these functions; `ψ_{-1} = e^{-x}/x` and `ψ_{-2} = (1 + x) e^{-x}/x³` are infinite at zero.
+    `ψ_p` is a polynomial times `e^{-x}`, and `ψ_p' = −ψ_{p−1}`, so that every derivative is again one of these functions.
     """
 
     p: int = eqx.field(static=True)
@@ -96,25 +90,7 @@ class Matern(Profile):
 
     def derivatives(self, s: Array, count: int) -> list[Array]:
         rate = 2 * self.p + 1.0
-        positive = s > 0
-        x = jnp.sqrt(2 * rate * jnp.where(positive, s, 1.0))
-        decay = jnp.exp(-x)
-        out = []
-        for k in range(count + 1):
-            index = self.p - k
-            psi = _bessel_polynomial(index, x) * decay
-            at_zero = _psi_at_zero(index) if index >= 0 else 0.0
-            out.append((-rate) ** k / _psi_at_zero(self.p) * jnp.where(positive, psi, at_zero))
-        return out
-
-    def __call__(self, s: Array) -> Array:
-        rate = 2 * self.p + 1.0
-        positive = s > 0
-        x = jnp.sqrt(2 * rate * jnp.where(positive, s, 1.0))
-        away = _bessel_polynomial(self.p, x) * jnp.exp(-x)
-        # The even part of the Taylor series, in s: all derivatives at zero that exist come from it.
-        near = sum((-rate * s) ** k / math.factorial(k) * _psi_at_zero(self.p - k) for k in range(self.p + 1))
-        return jnp.where(positive, away, near) / _psi_at_zero(self.p)
+        return [(-rate) ** k / _psi_at_zero(self.p) * _psi(self.p - k, rate * s) for k in range(count + 1)]
 
 
 def Matern52() -> Matern:
@@ -132,13 +108,31 @@ def Matern92() -> Matern:
     return Matern(4)
 
 
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _psi(p: int, w: Array) -> Array:
+    """`ψ_p` at `w = x²/2`; zero at `w = 0` where it is infinite (`p < 0`).
+
+    Its derivative is given as a rule, since differentiating the square root in `x` cancels badly for close points.
+    """
+    positive = w > 0
+    x = jnp.sqrt(2 * jnp.where(positive, w, 1.0))
+    away = jnp.exp(-x) * (_bessel_polynomial(p, x) if p >= 0 else _bessel_polynomial(-p - 1, x) / x ** (-2 * p - 1))
+    return jnp.where(positive, away, _psi_at_zero(p) if p >= 0 else 0.0)
+
+
+@_psi.defjvp
+def _psi_derivative(p: int, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    (w,), (change,) = primals, tangents
+    return _psi(p, w), -_psi(p - 1, w) * change
+
+
 def _bessel_polynomial(p: int, x: Array) -> Array:
-    """`ψ_p(x) e^x`; reverse Bessel polynomials for `p ≥ 0`, and the two functions below them."""
-    if p < 0:
-        return {-1: 1 / x, -2: (1 + x) / x**3}[p]
-    coefficients = [math.factorial(2 * p - k) // (2 ** (p - k) * math.factorial(k) * math.factorial(p - k))
-                    for k in range(p + 1)]  # fmt: skip
-    return sum((c * x**k for k, c in enumerate(coefficients)), jnp.zeros_like(x))
+    """The reverse Bessel polynomial `Σ_k (2p−k)! / (2^{p−k} k! (p−k)!) x^k`, for `p ≥ 0`."""
+    f = math.factorial
+    total = jnp.zeros_like(x)
+    for k in range(p, -1, -1):
+        total = total * x + f(2 * p - k) // (2 ** (p - k) * f(k) * f(p - k))
+    return total
 
 
 def _psi_at_zero(p: int) -> float:

@@ -253,7 +253,9 @@ def scale(factor: Any, operator: Operator) -> Operator:
 
 def compose(outer: Operator, inner: Operator) -> Operator:
     if not isinstance(inner, Operator):
-        raise TypeError(f"`A @ B` composes two operators: got {inner!r} on the right. To apply A to a function u: A(u).")
+        raise TypeError(
+            f"`A @ B` composes two operators: got {inner!r} on the right. To apply A to a function u: A(u)."
+        )
     common_dim(outer, inner)
     if isinstance(outer, Identity):
         return inner
