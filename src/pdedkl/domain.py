@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+# The names of a domain's groups and how many coordinates each has, in order: what makes two domains the same space.
+Layout = tuple[tuple[str, int], ...]
+
 
 @dataclasses.dataclass(frozen=True)
 class Coordinates:
-    """Some of the `dim` coordinates of a point `q`, by name.
+    """Some of the coordinates of a point `q`, by name.
 
     `x(q)` picks them out of a point (a scalar where there is one coordinate), `x[i]` is one of them, `x[i:j]` several.
     """
 
     name: str
     indices: tuple[int, ...]
-    dim: int
+    layout: Layout
     scalar: bool = False
 
+    @property
+    def dim(self) -> int:
+        """How many coordinates a point has in all."""
+        return sum(size for _, size in self.layout)
+
     def __call__(self, q: Float[Array, " d"]) -> Array:
-        return q[self.indices[0]] if self.scalar else q[np.asarray(self.indices)]
+        if q.shape[-1] != self.dim:
+            raise ValueError(f"{self.name} is part of points with {self.dim} coordinates: got shape {q.shape}.")
+        return q[..., self.indices[0]] if self.scalar else q[..., np.asarray(self.indices)]
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -32,13 +42,17 @@ class Coordinates:
     def __getitem__(self, item: int | slice) -> Coordinates:
         if self.scalar:
             raise IndexError(f"`{self.name}` is a single coordinate and has no parts to index.")
-        positions = range(len(self.indices))[item]
+        try:
+            positions = range(len(self.indices))[item]
+        except IndexError:
+            raise IndexError(f"`{self.name}` has {len(self)} coordinates, and {item} is not one of them.") from None
         if isinstance(positions, int):
-            return Coordinates(f"{self.name}[{positions}]", (self.indices[positions],), self.dim, scalar=True)
+            return Coordinates(f"{self.name}[{positions}]", (self.indices[positions],), self.layout, scalar=True)
         if len(positions) == 0:
-            raise IndexError(f"`{self.name}[{item.start}:{item.stop}]` holds no coordinate of {self.name}.")  # type: ignore[union-attr]
-        name = f"{self.name}[{positions[0]}:{positions[-1] + 1}]"
-        return Coordinates(name, tuple(self.indices[i] for i in positions), self.dim)
+            raise IndexError(f"This slice of `{self.name}` holds none of its {len(self)} coordinates.")
+        step = "" if positions.step == 1 else f":{positions.step}"
+        name = f"{self.name}[{positions.start}:{positions.stop}{step}]"
+        return Coordinates(name, tuple(self.indices[i] for i in positions), self.layout)
 
     def __iter__(self) -> Iterator[Coordinates]:
         return iter([self] if self.scalar else [self[i] for i in range(len(self))])
@@ -68,6 +82,10 @@ class Domain:
         return sum(len(bounds) for _, bounds, _ in self.groups)
 
     @property
+    def layout(self) -> Layout:
+        return tuple((name, len(bounds)) for name, bounds, _ in self.groups)
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _, _ in self.groups)
 
@@ -85,13 +103,16 @@ class Domain:
         return found[0] if len(found) == 1 else found
 
     def contains(self, points: Float[Array, "n d"]) -> Array:
+        """For each point, whether it lies in the box."""
+        if points.shape[-1] != self.dim:
+            raise ValueError(f"The domain has {self.dim} coordinates: got points of shape {points.shape}.")
         return jnp.all((points >= self.lower) & (points <= self.upper), axis=-1)
 
     def _find(self, wanted: str) -> Coordinates:
         start = 0
         for name, bounds, scalar in self.groups:
             if name == wanted:
-                return Coordinates(name, tuple(range(start, start + len(bounds))), self.dim, scalar)
+                return Coordinates(name, tuple(range(start, start + len(bounds))), self.layout, scalar)
             start += len(bounds)
         raise KeyError(f"The domain has no coordinate {wanted!r}: it has {', '.join(self.names)}.")
 
@@ -106,8 +127,8 @@ def _read_bounds(name: str, given: Any) -> tuple[tuple[tuple[float, float], ...]
     except (TypeError, ValueError):
         raise ValueError(f"{expected}: got {given!r}.") from None
     scalar = array.ndim == 1
-    rows: Sequence[Any] = array[None] if scalar else array
-    if np.ndim(rows) != 2 or np.shape(rows)[1] != 2 or len(rows) == 0:
+    rows = array[None] if scalar else array
+    if rows.ndim != 2 or rows.shape[1] != 2 or len(rows) == 0:
         raise ValueError(f"{expected}: got {given!r}.")
     for low, high in rows:
         if not (np.isfinite(low) and np.isfinite(high) and low < high):

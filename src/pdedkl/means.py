@@ -19,9 +19,12 @@ class Mean(eqx.Module):
     @abc.abstractmethod
     def __call__(self, q: Float[Array, " d"]) -> Float[Array, ""]: ...
 
-    def observed(self, operator: Operator, points: Float[Array, "n d"]) -> Float[Array, " n"]:
-        """`A m` at the points."""
-        return jax.vmap(operator(self))(points)
+
+def observed_mean(mean: Mean, operator: Operator, points: Float[Array, "n d"]) -> Float[Array, " n"]:
+    """`A m` at the points."""
+    if isinstance(mean, ZeroMean):
+        return jnp.zeros(points.shape[0])
+    return jax.vmap(operator(mean))(points)
 
 
 class ZeroMean(Mean):
@@ -29,9 +32,6 @@ class ZeroMean(Mean):
 
     def __call__(self, q: Array) -> Array:
         return jnp.zeros(())
-
-    def observed(self, operator: Operator, points: Array) -> Array:
-        return jnp.zeros(points.shape[0])
 
 
 class ConstantMean(Mean):
@@ -47,6 +47,10 @@ class FunctionMean(Mean):
     """A known guess of the solution, `FunctionMean(lambda q: ...)`."""
 
     fn: Callable[[Array], Array]
+
+    def __check_init__(self) -> None:
+        if not callable(self.fn):
+            raise TypeError(f"FunctionMean needs a function of the point q: got {self.fn!r}. See also ConstantMean.")
 
     def __call__(self, q: Array) -> Array:
         return self.fn(q)

@@ -11,8 +11,7 @@ from jaxtyping import Array, Float
 from .kernels import Kernel
 from .means import Mean, ZeroMean
 from .observations import Observation, check_observations
-from .operators import Operator, bind, parameters_of
-from .operators.base import high_order
+from .operators import Operator, bind, high_order, parameters_of
 from .precision import require_float64
 
 ENGINES = ("closed-form", "autodiff")
@@ -34,13 +33,17 @@ class Model(eqx.Module):
     def __init__(
         self,
         kernel: Kernel,
-        observations: Sequence[Observation],
+        observations: Sequence[Observation] | Observation,
         mean: Mean | None = None,
         engine: str = "closed-form",
     ) -> None:
         require_float64()
         if engine not in ENGINES:
             raise ValueError(f"Unknown engine {engine!r}: choose one of {', '.join(ENGINES)}.")
+        if not isinstance(kernel, Kernel):
+            raise TypeError(f"`kernel` needs to be a Kernel, such as ard(domain): got {type(kernel).__name__}.")
+        if not (mean is None or isinstance(mean, Mean)):
+            raise TypeError(f"`mean` needs to be a Mean: got {mean!r}. Wrap a function as FunctionMean(fn).")
         found = check_observations(observations)
         self.kernel = kernel
         self.mean = ZeroMean() if mean is None else mean
@@ -70,6 +73,11 @@ class Model(eqx.Module):
 
     def check_operator(self, operator: Operator) -> None:
         self.kernel.check(operator)
+        if unknown := set(parameters_of(operator)) - set(self.coefficients):
+            raise ValueError(
+                f"The model knows no parameter {', '.join(sorted(unknown))} of {operator}: it has "
+                f"{', '.join(sorted(self.coefficients)) or 'none'}. Use a number, or observe an operator that holds it."
+            )
         if self.engine == "closed-form" and operator.order > 2:
             raise high_order(operator)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -23,12 +24,21 @@ class Learned(eqx.Module):
     name: str | None = eqx.field(default=None, static=True)
     initial: float | None = eqx.field(default=None, static=True)
 
+    def __check_init__(self) -> None:
+        if not (self.name is None or isinstance(self.name, str)):
+            raise TypeError(f"Learned(name, initial) needs a string as the name: got {self.name!r}.")
+        number = isinstance(self.initial, int | float | np.number)
+        if self.initial is not None and not (number and np.isfinite(self.initial) and self.initial > 0):
+            raise ValueError(f"Learned noise needs a positive standard deviation to start from: got {self.initial!r}.")
+
 
 class Observation(eqx.Module):
     """`y_i = (A u)(q_i) + ε_i`: values of one operator at `n` points.
 
     `noise` is the standard deviation of `ε`, in the units of the values: a number, one number per point, `0` or
-    `"exact"` for none, `"learned"` (the default), or `Learned(name, initial)` to share or to start it.
+    `"exact"` for none, `"learned"` (the default), or `Learned(name, initial)` to share or to start it. Learned levels
+    go by name, and the name of an observation is its operator unless it is given: as in the paper, all values of `u`
+    share one level and all values of `f` another, until they are named.
     """
 
     operator: Operator
@@ -48,11 +58,12 @@ class Observation(eqx.Module):
         if y.ndim != 1 or y.shape[0] != q.shape[0]:
             raise ValueError(
                 f"`values` needs one entry per point: {q.shape[0]} points, values of shape {y.shape}. "
-                "For a constant right-hand side pass jnp.full(n, c)."
+                + ("Pass values[:, 0]." if y.ndim == 2 else "For a constant right-hand side pass jnp.full(n, c).")
             )
         self.operator = operator
-        self.points = jnp.asarray(q)
-        self.values = jnp.asarray(y)
+        _check_operator_at(operator, q[0])
+        self.points = jnp.array(q)  # a copy: what the caller does to their array later is their own affair
+        self.values = jnp.array(y)
         self.noise = _read_noise(noise, q.shape[0])
         self.name = name or str(operator)
 
@@ -69,36 +80,39 @@ class Observation(eqx.Module):
         given = self.noise.initial if isinstance(self.noise, Learned) else None
         if given is not None:
             return given
-        spread = float(jnp.std(self.values)) or float(jnp.max(jnp.abs(self.values))) or 1.0
-        return 1e-2 * spread
+        size, spread = float(jnp.max(jnp.abs(self.values))), float(jnp.std(self.values))
+        return 1e-2 * (spread if spread > 1e-12 * size else size or 1.0)
 
     def noise_variance(self, log_noise: dict[str, Array]) -> Float[Array, " n"]:
-        if isinstance(self.noise, Learned):
-            variance = jnp.exp(2 * log_noise[self.noise_name or ""])
-        else:
-            variance = self.noise**2
+        known = None if isinstance(self.noise, Learned) else self.noise**2
+        variance = jnp.exp(2 * log_noise[self.noise_name or ""]) if known is None else known
         return jnp.broadcast_to(variance, (len(self),))
 
 
 def as_points(points: Any, operator: Operator, dim: int | None = None) -> np.ndarray:
     """Points as a finite `(n, d)` array that fits the operator, and the kernel where its dimension is given."""
     q = _numbers("points", points)
+    if q.size == 0:
+        raise ValueError("An empty set of points: at least one is needed.")
     if q.ndim != 2:
         raise ValueError(
             f"`points` needs shape (n, d), one row per point: got shape {q.shape}. For one point pass q[None, :]."
         )
-    if q.shape[0] == 0:
-        raise ValueError("An empty set of points: at least one is needed. Leave the observation out instead.")
     for wanted, who in ((operator.dim, str(operator)), (dim, "the kernel")):
         if wanted is not None and q.shape[1] != wanted:
             raise ValueError(f"`points` has {q.shape[1]} coordinates and {who} acts on {wanted}.")
     return q
 
 
-def check_observations(observations: Sequence[Observation]) -> tuple[Observation, ...]:
+def _check_operator_at(operator: Operator, q: np.ndarray) -> None:
+    """Trace the operator at one point, so that a coefficient of a wrong shape is found before anything is compiled."""
+    jax.eval_shape(operator.symbol if operator.order <= 2 else operator(jnp.sum), jnp.asarray(q))
+
+
+def check_observations(observations: Sequence[Observation] | Observation) -> tuple[Observation, ...]:
     if isinstance(observations, Observation):
         return (observations,)
-    found = tuple(observations)
+    found = tuple(observations) if isinstance(observations, Sequence) else ()
     if not found:
         raise ValueError("There is nothing to condition on: pass at least one Observation.")
     for item in found:
@@ -110,23 +124,19 @@ def check_observations(observations: Sequence[Observation]) -> tuple[Observation
 
 
 def _numbers(name: str, value: Any) -> np.ndarray:
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"`{name}` needs numbers: got {type(value).__name__} that cannot be read as such.") from None
+    given = np.asarray(value)
+    if given.dtype.kind not in "biuf":
+        raise ValueError(f"`{name}` needs real numbers: got {type(value).__name__} of {given.dtype}.")
+    array = given.astype(float)
     if not np.all(np.isfinite(array)):
-        where = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(
-            f"`{name}` needs finite numbers: entry {tuple(int(i) for i in where)} is {array[tuple(where)]}. "
-            "Remove such rows first."
-        )
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        place = f"entry {where} is {array[where]}. Remove or repair such entries first." if where else f"got {array}."
+        raise ValueError(f"`{name}` needs finite numbers: {place}")
     return array
 
 
 def _read_noise(noise: Any, n: int) -> Learned | Array:
     if isinstance(noise, Learned):
-        if noise.initial is not None and not (np.isfinite(noise.initial) and noise.initial > 0):
-            raise ValueError(f"Learned noise needs a positive standard deviation to start from: got {noise.initial}.")
         return noise
     if isinstance(noise, str):
         if noise == "learned":
@@ -140,4 +150,4 @@ def _read_noise(noise: Any, n: int) -> Learned | Array:
             f"`noise` needs one standard deviation, or one for each of the {n} points, none negative: "
             f"got shape {level.shape}, smallest {level.min() if level.size else 'none'}."
         )
-    return jnp.asarray(level)
+    return jnp.array(level)

@@ -1,4 +1,4 @@
-"""64-bit arithmetic: Gram matrices of differential operators have condition numbers that single precision cannot hold."""
+"""64-bit arithmetic: single precision cannot hold the condition numbers of Gram matrices of differential operators."""
 
 import os
 
@@ -8,7 +8,7 @@ import jax
 def enable_float64() -> None:
     """Turn JAX's 64-bit mode on, unless the user has explicitly forced it off."""
     forced = os.environ.get("JAX_ENABLE_X64", "").strip().lower()
-    if forced in {"0", "false", "off", "no"}:
+    if forced in {"0", "false", "f", "off", "no", "n"}:
         raise RuntimeError(
             f"pdedkl computes in 64-bit and JAX_ENABLE_X64={forced!r} forces 32-bit. "
             "Unset the variable, or set it to 1, before importing pdedkl."

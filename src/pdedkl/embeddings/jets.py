@@ -1,8 +1,8 @@
 """A point and an operator, carried together through a network: the forward-Laplacian layer rule.
 
-For a map `y(q)` and an operator `A = c + b·∇ + a:∇∇ᵀ` a jet holds the value `y`, the drift `L = (b·∇ + a:∇∇ᵀ) y` and the
-derivatives `J` of `y` along the directions of `a`, so that `a` in the space of `y` is `Jᵀ S J` with the signed weights
-`S`. A dense layer followed by an activation `σ` maps it to
+For a map `y(q)` and an operator `A = c + b·∇ + a:∇∇ᵀ` a jet holds the value `y`, the drift `L = (b·∇ + a:∇∇ᵀ) y` and
+the derivatives `J` of `y` along the directions of `a`, so that `a` in the space of `y` is `Jᵀ S J` with the signed
+weights `S`. A dense layer followed by an activation `σ` maps it to
 
     y ← σ(Wy + w),   J ← σ'(·) W J,   L ← σ'(·) W L + σ''(·) Σ_r s_r (W J)_r²
 
@@ -64,12 +64,10 @@ class Jet(eqx.Module):
         )
 
     def activated(self, value: Callable, slope: Callable, curvature: Callable) -> Jet:
-        y = self.value
-        directions = self._all_directions(lambda rows: rows, lambda axes: axes.dense(y.shape[0]))
-        weights = self._all_weights()
-        first = slope(y)
+        jet, y = self.written_out(), self.value
+        directions, weights, first = jet.directions, jet.weights, slope(y)
         drift = None if self.drift is None else first * self.drift
-        if directions is not None:
+        if directions is not None and weights is not None:
             bend = curvature(y) * quadratic(directions, weights)
             drift = bend if drift is None else drift + bend
             directions = first * directions
@@ -77,19 +75,27 @@ class Jet(eqx.Module):
 
     def compressed(self) -> Jet:
         """The same jet with as many directions as the layer is wide: the unit vectors, weighted by `Jᵀ S J`."""
-        width = self.value.shape[0]
-        if self.directions is None or self.directions.shape[0] <= width:
+        jet, width = self.written_out(), self.value.shape[0]
+        if jet.directions is None or jet.directions.shape[0] <= width:
+            return jet
+        return Jet(self.value, self.drift, directions=jnp.eye(width), weights=jet.diffusion())
+
+    def written_out(self) -> Jet:
+        """The same jet with all its directions as vectors."""
+        if self.axes is None:
             return self
-        return Jet(self.value, self.drift, directions=jnp.eye(width), weights=self.diffusion())
+        width = self.value.shape[0]
+        directions = self._all_directions(lambda rows: rows, lambda axes: axes.dense(width))
+        return Jet(self.value, self.drift, directions=directions, weights=self._all_weights())
 
     def __add__(self, other: Jet) -> Jet:
         """The jet of `y + y'`, for two maps of the same input jet, neither of them compressed."""
-        drifts = [drift for drift in (self.drift, other.drift) if drift is not None]
+        a, b = self.written_out(), other.written_out()
         return Jet(
-            value=self.value + other.value,
-            drift=sum(drifts[1:], drifts[0]) if drifts else None,
-            directions=None if self.directions is None else self.directions + other.directions,
-            weights=self.weights,
+            value=a.value + b.value,
+            drift=_plus(a.drift, b.drift),
+            directions=_plus(a.directions, b.directions),
+            weights=a.weights,
         )
 
     def diffusion(self) -> Float[Array, "w w"]:
@@ -105,9 +111,15 @@ class Jet(eqx.Module):
         return jnp.concatenate(parts) if len(parts) > 1 else (parts[0] if parts else None)
 
     def _all_weights(self) -> Array | None:
-        if self.axes is None or self.directions is None:
-            return self.weights if self.axes is None else self.axis_weights
+        if self.axis_weights is None or self.weights is None:
+            return self.weights if self.axis_weights is None else self.axis_weights
         return jnp.concatenate([self.axis_weights, self.weights])
+
+
+def _plus(a: Array | None, b: Array | None) -> Array | None:
+    if a is None or b is None:
+        return a if b is None else b
+    return a + b
 
 
 def quadratic(directions: Float[Array, "r w"], weights: Array) -> Float[Array, " w"]:

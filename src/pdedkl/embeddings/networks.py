@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import jax
 from jaxtyping import PRNGKeyArray
 
@@ -25,14 +27,14 @@ class MLP(Embedding):
         activation: str = "gelu",
         key: PRNGKeyArray,
     ) -> None:
+        self.activation = Activation(activation)
         sizes = {"input_dim": input_dim, "latent_dim": latent_dim, "width": width, "depth": depth}
         for name, size in sizes.items():
-            if size < 1:
-                raise ValueError(f"A network needs a positive `{name}`: got {size}.")
+            if not isinstance(size, int) or size < 1:
+                raise ValueError(f"A network needs a positive whole number as `{name}`: got {size!r}.")
         widths = [input_dim, *[width] * depth, latent_dim]
         keys = jax.random.split(key, depth + 1)
-        self.layers = tuple(lecun(a, b, key=k) for a, b, k in zip(widths, widths[1:], keys))
-        self.activation = Activation(activation)
+        self.layers = tuple(lecun(a, b, key=k) for (a, b), k in zip(pairwise(widths), keys))
 
     @property
     def input_dim(self) -> int:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..domain import Domain
+from ..domain import Domain, Layout
 from ..operators.symbol import Symbol
 from .base import Embedding
 from .jets import Jet, input_jet
@@ -19,8 +19,10 @@ class Normalisation(eqx.Module):
 
     centre: Float[Array, " d"]
     scale: Float[Array, " d"]
+    layout: Layout = eqx.field(static=True)
 
     def __init__(self, domain: Domain) -> None:
+        self.layout = domain.layout
         self.centre = jnp.asarray(0.5 * (domain.lower + domain.upper))
         self.scale = jnp.asarray(2.0 / (domain.upper - domain.lower))
 
@@ -34,10 +36,10 @@ class LatentJet(eqx.Module):
     The diffusion is a matrix, or its diagonal where it has no more (`diffusion.ndim` tells).
     """
 
-    z: Float[Array, " h"]
-    c: Float[Array, ""] | None
-    drift: Float[Array, " h"] | None
-    diffusion: Float[Array, " h"] | Float[Array, "h h"] | None
+    z: Float[Array, "*batch h"]
+    c: Float[Array, "*batch"] | None
+    drift: Float[Array, "*batch h"] | None
+    diffusion: Float[Array, "*batch h"] | Float[Array, "*batch h h"] | None
 
     @property
     def order(self) -> int:
@@ -71,7 +73,7 @@ def push_forward(
 def _diffusion(jet: Jet) -> Array | None:
     if not jet.second_order:
         return None
-    if jet.axes is None:
+    if jet.axes is None or jet.axis_weights is None:
         return jet.diffusion()
     # Nothing has mixed the inputs: the axes give a diagonal, and only general directions fill the matrix.
     width = jet.value.shape[0]

@@ -7,6 +7,9 @@ engine's `parameters`, and nothing else, so that the derivative rule of the evid
 
 from __future__ import annotations
 
+import abc
+from collections.abc import Iterable
+from functools import reduce
 from typing import Any
 
 import equinox as eqx
@@ -15,11 +18,32 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..embeddings import LatentJet
-from ..kernels import BaseKernel, Kernel
+from ..kernels import BaseKernel, Component, Kernel
 from ..operators import Operator
 
 
-class ClosedForm(eqx.Module):
+class Engine(eqx.Module):
+    """How covariances of operators are computed."""
+
+    @abc.abstractmethod
+    def parameters(self, kernel: Kernel) -> Any: ...
+
+    @abc.abstractmethod
+    def rows(self, kernel: Kernel, operator: Operator, points: Float[Array, "n d"]) -> Any: ...
+
+    @abc.abstractmethod
+    def block(self, parameters: Any, left: Any, right: Any) -> Float[Array, "m n"]: ...
+
+    @abc.abstractmethod
+    def diagonal(self, parameters: Any, rows: Any) -> Float[Array, " n"]:
+        """The prior variance of each row."""
+
+    @abc.abstractmethod
+    def with_value(self, kernel: Kernel, q: Float[Array, " d"], rows: Any) -> Float[Array, " n"]:
+        """The covariance of `u(q)` with each row, as a function of `q` that differentiates in either mode."""
+
+
+class ClosedForm(Engine):
     """Every point goes through every network once, as a latent jet; blocks are the closed formula between jets."""
 
     def parameters(self, kernel: Kernel) -> tuple[BaseKernel, ...]:
@@ -29,18 +53,17 @@ class ClosedForm(eqx.Module):
         return tuple(component.jets(operator, points) for component in kernel.components)
 
     def block(self, parameters: tuple[BaseKernel, ...], left: Any, right: Any) -> Float[Array, "m n"]:
-        return sum(base.block(a, b) for base, a, b in zip(parameters, left, right))
+        return sum_of(base.block(a, b) for base, a, b in zip(parameters, left, right))
 
     def diagonal(self, parameters: tuple[BaseKernel, ...], rows: Any) -> Float[Array, " n"]:
-        return sum(base.diagonal(jets) for base, jets in zip(parameters, rows))
+        return sum_of(base.diagonal(jets) for base, jets in zip(parameters, rows))
 
     def with_value(self, kernel: Kernel, q: Float[Array, " d"], rows: Any) -> Float[Array, " n"]:
-        """The covariance of `u(q)` with each row, as a function of `q` that differentiates in either mode."""
-        total = 0.0
-        for component, jets in zip(kernel.components, rows):
+        def one(component: Component, jets: LatentJet) -> Array:
             jet = LatentJet(component.latent(q), jnp.ones(()), None, None)
-            total = total + jax.vmap(lambda other, jet=jet, base=component.base: base.pair(jet, other))(jets)
-        return total
+            return jax.vmap(lambda other: component.base.pair(jet, other))(jets)
+
+        return sum_of(map(one, kernel.components, rows))
 
 
 class OperatorRows(eqx.Module):
@@ -55,7 +78,7 @@ class OperatorRows(eqx.Module):
         return eqx.combine(self.arrays, self.static)(u)(self.points)
 
 
-class Autodiff(eqx.Module):
+class Autodiff(Engine):
     """Nested automatic differentiation of `k(q, q')` over pairs: any order, any kernel, much slower."""
 
     def parameters(self, kernel: Kernel) -> Kernel:
@@ -79,8 +102,10 @@ class Autodiff(eqx.Module):
         return jax.vmap(lambda a: a.observe(lambda q_: kernel(q, q_)))(rows)
 
 
-Engine = ClosedForm | Autodiff
-
-
 def engine_of(name: str) -> Engine:
-    return {"closed-form": ClosedForm(), "autodiff": Autodiff()}[name]
+    return ClosedForm() if name == "closed-form" else Autodiff()
+
+
+def sum_of(terms: Iterable[Array]) -> Array:
+    """A sum that does not start from the integer zero."""
+    return reduce(lambda a, b: a + b, terms)

@@ -1,8 +1,8 @@
 """The evidence, and its derivative by a rule of its own.
 
-With `K = L Lᵀ` and `α = K⁻¹ r` the negative log evidence is `½ rᵀα + Σ log L_ii + (n/2) log 2π`, and its derivative with
-respect to `K` is `W = ½ (K⁻¹ − α αᵀ)`. Differentiating the factorisation would keep every intermediate matrix alive;
-instead `W` is pulled back through the assembly chunk by chunk, so that a step needs a few `n × n` matrices in all.
+With `K = L Lᵀ` and `α = K⁻¹ r` the negative log evidence is `½ rᵀα + Σ log L_ii + (n/2) log 2π`, and its derivative
+with respect to `K` is `W = ½ (K⁻¹ − α αᵀ)`. Differentiating the factorisation would keep every intermediate matrix
+alive; instead `W` is pulled back through the assembly chunk by chunk, and a step needs a few `n × n` matrices in all.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..means import observed_mean
 from ..model import Model
 from ..observations import Observation, check_observations
+from ..precision import require_float64
 from .cholesky import factorise, inverse, solve
 from .engines import Engine, engine_of
 from .gram import assemble, pull_back
@@ -33,11 +35,16 @@ class EvidenceInfo(NamedTuple):
     jitter: Float[Array, ""]
 
 
-def negative_log_evidence(model: Model, observations: Sequence[Observation]) -> tuple[Float[Array, ""], EvidenceInfo]:
+def negative_log_evidence(
+    model: Model, observations: Sequence[Observation] | Observation
+) -> tuple[Float[Array, ""], EvidenceInfo]:
     """`−log p(y)`, the training objective, and how it was computed.
 
     Differentiable in reverse mode with respect to the model: `eqx.filter_grad(…, has_aux=True)`.
     """
+    require_float64()
+    if not isinstance(model, Model):
+        raise TypeError(f"The evidence is of a Model: got {type(model).__name__}. Build Model(kernel, observations).")
     found = check_observations(observations)
     model.check(found)
     check_fits(sum(map(len, found)), MATRICES_PER_STEP)
@@ -66,7 +73,7 @@ def linear_system(model: Model, observations: Sequence[Observation]) -> LinearSy
         parameters=engine.parameters(model.kernel),
         sections=tuple(engine.rows(model.kernel, operator, item.points) for operator, item in pairs),
         noise=jnp.concatenate([item.noise_variance(model.log_noise) for item in observations]),
-        residual=jnp.concatenate([item.values - model.mean.observed(op, item.points) for op, item in pairs]),
+        residual=jnp.concatenate([item.values - observed_mean(model.mean, op, item.points) for op, item in pairs]),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -66,7 +67,7 @@ def pull_back(
             # The last chunk overlaps the one before it: what was counted there is masked here.
             fresh = (start + jnp.arange(size) >= k * size)[:, None]
             weight = jnp.where(fresh, weights(starts[a] + start, size), 0.0)
-            strip = [weight[:, i:j] for i, j in zip(starts, starts[1:])]
+            strip = [weight[:, i:j] for i, j in pairwise(starts)]
 
             def strips(parameters: Any, left: Any) -> list[Array]:
                 return [block(parameters, left, right) for right in sections]

@@ -8,14 +8,15 @@ from pathlib import Path
 import jax
 
 
-def check_fits(n: int, matrices: int) -> None:
+def check_fits(n: int, matrices: int, what: str = "observed values") -> None:
     """Refuse `matrices` arrays of `n × n` doubles that the device cannot hold, before anything is computed."""
     needed = 8 * matrices * n * n
     available = available_bytes()
-    if available is not None and needed > available:
+    if available is not None and needed > max(available, 0):
+        most = int((max(available, 0) / (8 * matrices)) ** 0.5)
         raise MemoryError(
-            f"{n} observed values need {matrices} matrices of {n} × {n}, {_size(needed)}, and {_size(available)} are "
-            f"free: use at most {int((available / (8 * matrices)) ** 0.5)} values, or a machine with more memory."
+            f"{n} {what} need {matrices} matrices of {n} × {n}, {_size(needed)}, and {_size(available)} are "
+            f"free: use at most {most}, or a machine with more memory."
         )
 
 
@@ -42,8 +43,11 @@ def _proc_available() -> int | None:
 def _cgroup_available() -> int | None:
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        if limit == "max":
+            return None
         used = int(Path("/sys/fs/cgroup/memory.current").read_text())
-        return None if limit == "max" else int(limit) - used
+        stats = dict(line.split() for line in Path("/sys/fs/cgroup/memory.stat").read_text().splitlines())
+        return int(limit) - used + int(stats.get("inactive_file", 0))  # the page cache gives way
     except (OSError, ValueError):
         return None
 

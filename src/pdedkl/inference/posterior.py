@@ -13,9 +13,11 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..kernels import Kernel
+from ..means import observed_mean
 from ..model import Model
 from ..observations import Observation, as_points, check_observations
 from ..operators import Operator, identity
+from ..precision import require_float64
 from .cholesky import JITTER_LADDER, factorise, half_solve, solve
 from .engines import Engine, engine_of
 from .evidence import linear_system, value_from
@@ -24,6 +26,8 @@ from .memory import check_fits
 
 # Entries of the matrix between one batch of test points and the data; bounds the memory of a prediction.
 ENTRIES_PER_BATCH = 1 << 22
+
+Points = Float[np.ndarray, "m d"] | Float[Array, "m d"]
 
 
 class Prediction(NamedTuple):
@@ -57,8 +61,8 @@ class Posterior(eqx.Module):
     sections: tuple[Any, ...]
     factor: Float[Array, "n n"]
     alpha: Float[Array, " n"]
-    jitter: float
-    objective: float
+    jitter: Float[Array, ""]
+    objective: Float[Array, ""]
 
     @property
     def engine(self) -> Engine:
@@ -67,9 +71,11 @@ class Posterior(eqx.Module):
     def predict(self, points: Any, operator: Operator = identity, *, batch_size: int | None = None) -> Prediction:
         """Mean and variance of `A u`, noise excluded, at `n` points, in batches that bound the memory."""
         q = self._points(points, operator)
+        if batch_size is not None and batch_size < 1:
+            raise ValueError(f"`batch_size` needs to be at least 1: got {batch_size}.")
         size = batch_size or max(1, ENTRIES_PER_BATCH // self.alpha.shape[0])
-        # A few sizes only, so that calls with similar numbers of points share one compilation.
-        size = min(size, 64 * -(-q.shape[0] // 64))
+        # Powers of two, so that calls with different numbers of points share a few compilations.
+        size = min(size, 1 << (q.shape[0] - 1).bit_length())
         means, variances = np.empty(q.shape[0]), np.empty(q.shape[0])
         for start in range(0, q.shape[0], size):
             part = q[start : start + size]
@@ -88,16 +94,16 @@ class Posterior(eqx.Module):
         other_operator: Operator | None = None,
     ) -> np.ndarray:
         """The posterior covariance of `A u` at the points with `A' u` at the other points (by default the same)."""
-        q = self._points(points, operator)
-        if other_points is None and other_operator is None:
-            return np.asarray(_covariance(self, operator, q, operator, q))
         other = operator if other_operator is None else other_operator
-        return np.asarray(_covariance(self, operator, q, other, self._points(points if other_points is None else other_points, other)))  # fmt: skip
+        q = self._points(points, operator)
+        q_ = self._points(points if other_points is None else other_points, other)
+        check_fits(max(len(q), len(q_)), 2, "points to predict jointly")
+        return np.asarray(_covariance(self, operator, q, other, q_))
 
     def sample(self, key: PRNGKeyArray, points: Any, operator: Operator = identity, *, count: int = 1) -> np.ndarray:
         """`count` joint draws of `A u` at the points, as rows."""
         q = self._points(points, operator)
-        check_fits(q.shape[0], 3)
+        check_fits(q.shape[0], 3, "points to draw jointly")
         mean = self.predict(q, operator).mean
         # Posterior covariances are close to singular; eigenvalues tell rounding from variance where Cholesky gives up.
         eigenvalues, vectors = jnp.linalg.eigh(_covariance(self, operator, q, operator, q))
@@ -119,15 +125,19 @@ class Posterior(eqx.Module):
     def _points(self, points: Any, operator: Operator) -> np.ndarray:
         if not isinstance(operator, Operator):
             raise TypeError(f"`operator` needs to be an operator such as identity or Laplacian(x): got {operator!r}.")
+        require_float64()
         self.model.check_operator(operator)
         return as_points(points, operator, self.model.kernel.dim)
 
 
-def condition(model: Model | Kernel, observations: Sequence[Observation]) -> Posterior:
+def condition(model: Model | Kernel, observations: Sequence[Observation] | Observation) -> Posterior:
     """Condition a model on observations; a kernel alone stands for a zero-mean model with default noise."""
+    require_float64()
     found = check_observations(observations)
     if isinstance(model, Kernel):
         model = Model(model, found)
+    if not isinstance(model, Model):
+        raise TypeError(f"Expected a Model or a Kernel to condition: got {type(model).__name__}.")
     model.check(found)
     check_fits(sum(map(len, found)), 3)
     sections, factor, alpha, jitter, objective = _condition(model, found)
@@ -137,7 +147,7 @@ def condition(model: Model | Kernel, observations: Sequence[Observation]) -> Pos
             "its entries are not finite or far from positive definite. "
             "Check length scales and variances, or give the observations some noise."
         )
-    return Posterior(model, found, sections, factor, alpha, float(jitter), float(objective))
+    return Posterior(model, found, sections, factor, alpha, jitter, objective)
 
 
 @eqx.filter_jit
@@ -155,7 +165,7 @@ class _TestRows(NamedTuple):
     with_data: Float[Array, "m n"]
 
 
-def _test_rows(posterior: Posterior, operator: Operator, points: Array) -> _TestRows:
+def _test_rows(posterior: Posterior, operator: Operator, points: Any) -> _TestRows:
     engine, kernel = posterior.engine, posterior.model.kernel
     parameters = engine.parameters(kernel)
     rows = engine.rows(kernel, posterior.model.bound(operator), points)
@@ -164,9 +174,9 @@ def _test_rows(posterior: Posterior, operator: Operator, points: Array) -> _Test
 
 
 @eqx.filter_jit
-def _predict_batch(posterior: Posterior, operator: Operator, points: Float[Array, "m d"]) -> tuple[Array, Array]:
+def _predict_batch(posterior: Posterior, operator: Operator, points: Points) -> tuple[Array, Array]:
     test = _test_rows(posterior, operator, points)
-    prior_mean = posterior.model.mean.observed(posterior.model.bound(operator), points)
+    prior_mean = observed_mean(posterior.model.mean, posterior.model.bound(operator), jnp.asarray(points))
     explained = half_solve(posterior.factor, test.with_data.T)
     variance = posterior.engine.diagonal(test.parameters, test.rows) - jnp.sum(explained**2, axis=0)
     return prior_mean + test.with_data @ posterior.alpha, variance
@@ -174,7 +184,7 @@ def _predict_batch(posterior: Posterior, operator: Operator, points: Float[Array
 
 @eqx.filter_jit
 def _covariance(
-    posterior: Posterior, operator: Operator, points: Array, other_operator: Operator, other_points: Array
+    posterior: Posterior, operator: Operator, points: Points, other_operator: Operator, other_points: Points
 ) -> Float[Array, "m n"]:
     left = _test_rows(posterior, operator, points)
     right = _test_rows(posterior, other_operator, other_points)

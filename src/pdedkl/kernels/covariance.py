@@ -29,19 +29,23 @@ UNROLLED = 16
 EXPANDED = 8
 
 
+# An array, or `None` where a jet lacks the part.
+Part = Any
+
+
 class Contractions(NamedTuple):
-    """The numbers of a pair (see the module's docstring); `None` where a jet lacks the part."""
+    """The numbers of a pair, as in the module's docstring; a trailing underscore stands for the prime."""
 
     s: Array
-    q: Array | None
-    q_: Array | None
-    v: Array | None
-    v_: Array | None
-    g_g: Array | None
-    g_beta: Array | None
-    g__beta: Array | None
-    beta_beta: Array | None
-    G_G: Array | None
+    q: Part
+    q_: Part
+    v: Part
+    v_: Part
+    g_g: Part
+    g_beta: Part
+    g__beta: Part
+    beta_beta: Part
+    G_G: Part
 
 
 def covariances(profile: Profile, left: LatentJet, right: LatentJet) -> Float[Array, "m n"]:
@@ -59,7 +63,7 @@ def _formula(profile: Profile, pair: Contractions, left: LatentJet, right: Laten
     s, q, q_, v, v_, g_g, g_beta, g__beta, beta_beta, G_G = pair
     f = profile.derivatives(s, left.order + right.order)
     c, c_, tau, tau_ = left.c, right.c, _trace(left.diffusion), _trace(right.diffusion)
-    terms = []
+    terms: list[Array] = []
     if c is not None and c_ is not None:
         terms.append(c * c_ * f[0])
     if c is not None and v_ is not None:
@@ -84,11 +88,12 @@ def _formula(profile: Profile, pair: Contractions, left: LatentJet, right: Laten
 def from_differences(left: LatentJet, right: LatentJet) -> Contractions:
     """The numbers of one pair, without cancellation."""
     h = left.z.shape[-1]
-    split, dot = (_components, _dot_components) if h <= UNROLLED else (lambda a: a, jnp.dot)
+    split: Callable = _components if h <= UNROLLED else lambda a: a
+    dot: Callable = _dot_components if h <= UNROLLED else jnp.dot
     beta, beta_, G, G_ = left.drift, right.drift, left.diffusion, right.diffusion
     delta = split(left.z - right.z)
     b, b_ = (None if a is None else split(a) for a in (beta, beta_))
-    g, g_ = (None if a is None else _times_vector(split(a), delta, dot) for a in (G, G_))
+    g, g_ = (None if a is None else _times_vector(split(a), delta) for a in (G, G_))
     return Contractions(
         s=0.5 * dot(delta, delta),
         q=_or_none(dot, delta, g),
@@ -106,8 +111,8 @@ def from_differences(left: LatentJet, right: LatentJet) -> Contractions:
 def from_products(left: LatentJet, right: LatentJet) -> Contractions:
     """The same numbers as scalar products of a left with a right factor."""
     z, z_, beta, beta_, G, G_ = left.z, right.z, left.drift, right.drift, left.diffusion, right.diffusion
-    Gz = None if G is None else _times_vector(G, z, jnp.dot)
-    G_z_ = None if G_ is None else _times_vector(G_, z_, jnp.dot)
+    Gz: Part = None if G is None else _times_vector(G, z)
+    G_z_: Part = None if G_ is None else _times_vector(G_, z_)
     return Contractions(
         s=0.5 * (jnp.vdot(z, z) + jnp.vdot(z_, z_)) - jnp.vdot(z, z_),
         q=None if G is None else jnp.vdot(z, Gz) - 2 * jnp.vdot(Gz, z_) + jnp.vdot(G, _square(z_, z_, G)),
@@ -122,7 +127,7 @@ def from_products(left: LatentJet, right: LatentJet) -> Contractions:
     )
 
 
-def _g_g_from_products(z: Array, z_: Array, G: Array | None, G_: Array | None) -> Array | None:
+def _g_g_from_products(z: Array, z_: Array, G: Part, G_: Part) -> Part:
     """`δᵀGG'δ = (Gz − Gz')·(G'z − G'z')`."""
     if G is None or G_ is None:
         return None
@@ -130,14 +135,14 @@ def _g_g_from_products(z: Array, z_: Array, G: Array | None, G_: Array | None) -
         return jnp.vdot(G * z * z, G_) - 2 * jnp.vdot(G * z, G_ * z_) + jnp.vdot(G, G_ * z_ * z_)
     if z.shape[-1] > EXPANDED:
         delta = z - z_
-        return jnp.dot(_times_vector(G, delta, jnp.dot), _times_vector(G_, delta, jnp.dot))
+        return jnp.dot(_times_vector(G, delta), _times_vector(G_, delta))
     G, G_ = _full(G), _full(G_)
     Gz, G_z_ = G @ z, G_ @ z_
     cross = jnp.vdot(G[:, :, None] * z, z_[:, None, None] * G_)  # Σ z'_a G_ab G'_bc z_c
     return jnp.vdot(jnp.outer(Gz, z), G_) - jnp.vdot(Gz, G_z_) - cross + jnp.vdot(G, jnp.outer(G_z_, z_))
 
 
-def _all_pairs(one_pair, left: LatentJet, right: LatentJet) -> Contractions:
+def _all_pairs(one_pair: Callable, left: LatentJet, right: LatentJet) -> Contractions:
     return jax.vmap(lambda jet: jax.vmap(lambda other: one_pair(jet, other))(right))(left)
 
 
@@ -172,10 +177,10 @@ def _dot_components(a: tuple, b: tuple) -> Array:
     return total
 
 
-def _times_vector(G, vector, dot):
+def _times_vector(G: Any, vector: Any) -> Any:
     """`G v`, for a matrix or a diagonal, split into components or not."""
     if isinstance(G, tuple):
-        return tuple(dot(row, vector) if isinstance(row, tuple) else row * x for row, x in zip(G, vector))
+        return tuple(_dot_components(row, vector) if isinstance(row, tuple) else row * x for row, x in zip(G, vector))
     return G * vector if G.ndim == 1 else G @ vector
 
 
@@ -198,5 +203,5 @@ def _or_none(function: Callable, a: Any, b: Any) -> Any:
     return None if a is None or b is None else function(a, b)
 
 
-def _trace(G: Array | None) -> Array | None:
+def _trace(G: Part) -> Part:
     return None if G is None else jnp.sum(G) if G.ndim == 1 else jnp.trace(G)

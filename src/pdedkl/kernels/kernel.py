@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 
 import equinox as eqx
 import jax
@@ -10,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..domain import Domain
+from ..domain import Domain, Layout
 from ..embeddings import Embedding, IdentityEmbedding, LatentJet, Normalisation, push_forward
 from ..operators import Operator
+from ..precision import require_float64
 from .covariance import covariance, covariances
 from .profiles import Profile, SquaredExponential
 
@@ -64,8 +66,8 @@ class BaseKernel(eqx.Module):
             group = self.groups[numbers[0]]
             return variance[0] * covariances(self.profile, restrict(left, group), restrict(right, group))
         # One loop over the groups, so that fifty one-dimensional terms compile as fast as one.
-        index = np.asarray([self.groups[number] for number in numbers])
-        stacked = (variance, _stack_groups(left, index), _stack_groups(right, index))
+        members = np.asarray([self.groups[number] for number in numbers])
+        stacked = (variance, _stack_groups(left, members), _stack_groups(right, members))
 
         def add(total: Array, item: tuple) -> tuple[Array, None]:
             s, a, b = item
@@ -91,6 +93,13 @@ class Component(eqx.Module):
         variance: Numbers = 1.0,
         lengthscale: Numbers = 1.0,
     ) -> None:
+        require_float64()
+        if not isinstance(embedding, Embedding):
+            raise TypeError(
+                f"`embedding` needs to be an Embedding, such as MLP(domain.dim, 4, key=key): got {embedding!r}."
+            )
+        if not (profile is None or isinstance(profile, Profile)):
+            raise TypeError(f"`profile` needs to be a Profile, such as Matern52(), with parentheses: got {profile!r}.")
         if embedding.input_dim not in (None, domain.dim):
             raise ValueError(
                 f"The embedding takes {embedding.input_dim} inputs and the domain has {domain.dim} coordinates: "
@@ -136,17 +145,23 @@ class Kernel(eqx.Module):
     components: tuple[Component, ...]
 
     def __add__(self, other: Kernel) -> Kernel:
-        if self.dim != other.dim:
-            raise ValueError(f"Kernels over {self.dim} and over {other.dim} coordinates cannot be added.")
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        if self.layout != other.layout:
+            raise ValueError(f"Kernels over different domains cannot be added: {self.layout} and {other.layout}.")
         return Kernel(self.components + other.components)
 
     def __call__(self, q: Float[Array, " d"], q_: Float[Array, " d"]) -> Float[Array, ""]:
         """`k(q, q')`, as a function that JAX can differentiate any number of times."""
-        return sum(component(q, q_) for component in self.components)
+        return sum((component(q, q_) for component in self.components[1:]), self.components[0](q, q_))
+
+    @property
+    def layout(self) -> Layout:
+        return self.components[0].normalisation.layout
 
     @property
     def dim(self) -> int:
-        return self.components[0].normalisation.scale.shape[0]
+        return sum(size for _, size in self.layout)
 
     @property
     def smoothness(self) -> float:
@@ -154,14 +169,19 @@ class Kernel(eqx.Module):
 
     def check(self, operator: Operator) -> None:
         """Refuse an operator that the kernel's paths are too rough for."""
-        if operator.dim not in (None, self.dim):
-            raise ValueError(f"{operator} acts on {operator.dim} coordinates and the kernel is over {self.dim}.")
+        if operator.layout not in (None, self.layout):
+            raise ValueError(
+                f"{operator} and the kernel are of different domains: it acts on {operator.dim} coordinates "
+                f"({', '.join(name for name, _ in operator.layout)}) and the kernel is over {self.dim} "
+                f"({', '.join(name for name, _ in self.layout)})."
+            )
         for component in self.components:
             profile = component.base.profile
             if operator.order > profile.smoothness:
                 raise ValueError(
                     f"{profile} is differentiable {profile.smoothness:g} times in mean square and {operator} needs "
-                    f"{operator.order}: use SquaredExponential()."
+                    f"{operator.order}: use SquaredExponential()"
+                    + (' and engine="autodiff".' if operator.order > 2 else ".")
                 )
 
 
@@ -198,32 +218,42 @@ def restrict(jet: LatentJet, group: tuple[int, ...]) -> LatentJet:
     return jet if group == tuple(range(h)) else _take(jet, np.asarray(group))
 
 
-def _take(jet: LatentJet, index: np.ndarray) -> LatentJet:
+def _take(jet: LatentJet, members: np.ndarray) -> LatentJet:
     G = jet.diffusion
     if G is not None:
         diagonal = G.ndim == jet.z.ndim
-        G = G[..., index] if diagonal else G[..., index[:, None], index[None, :]]
-    return LatentJet(jet.z[..., index], jet.c, None if jet.drift is None else jet.drift[..., index], G)
+        G = G[..., members] if diagonal else G[..., members[:, None], members[None, :]]
+    return LatentJet(jet.z[..., members], jet.c, None if jet.drift is None else jet.drift[..., members], G)
 
 
-def _stack_groups(jets: LatentJet, index: np.ndarray) -> LatentJet:
+def _stack_groups(jets: LatentJet, members: np.ndarray) -> LatentJet:
     """Jets restricted to each group, with the groups as the leading axis."""
-    parts = [_take(jets, group) for group in index]
+    parts = [_take(jets, group) for group in members]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts)
 
 
 def _check_groups(groups: Sequence[Sequence[int]] | None, h: int) -> Groups:
     if groups is None:
         return (tuple(range(h)),)
-    chosen = tuple(tuple(int(i) for i in group) for group in groups)
+    try:
+        chosen = tuple(tuple(index(i) for i in group) for group in groups)
+    except TypeError:
+        chosen = ()
     flat = [i for group in chosen for i in group]
-    if not flat or any(len(group) == 0 for group in chosen) or not set(flat) <= set(range(h)):
-        raise ValueError(f"`groups` needs non-empty groups of latent coordinates 0 … {h - 1}: got {groups}.")
+    distinct = all(0 < len(group) == len(set(group)) for group in chosen)
+    if not flat or not distinct or not set(flat) <= set(range(h)):
+        raise ValueError(
+            f"`groups` needs a list of groups, such as [(0, 1), (2,)], of distinct latent coordinates 0 … {h - 1}: "
+            f"got {groups}."
+        )
     return chosen
 
 
 def _positive_log(name: str, value: Numbers, n: int) -> Array:
-    array = np.asarray(value, dtype=float)
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"`{name}` needs numbers: got {value!r}.") from None
     if array.ndim > 1 or (array.ndim == 1 and array.shape[0] != n):
         raise ValueError(f"`{name}` needs one number or {n} of them: got shape {array.shape}.")
     if not (np.all(np.isfinite(array)) and np.all(array > 0)):

@@ -55,7 +55,7 @@ class RationalQuadratic(Profile):
     log_alpha: Float[Array, ""]
 
     def __init__(self, alpha: float = 1.0) -> None:
-        if not (np.isfinite(alpha) and alpha > 0):
+        if not (isinstance(alpha, int | float | np.number) and np.isfinite(alpha) and alpha > 0):
             raise ValueError(f"RationalQuadratic needs a positive alpha: got {alpha!r}.")
         self.log_alpha = jnp.log(jnp.asarray(alpha, dtype=float))
 
@@ -75,10 +75,13 @@ class RationalQuadratic(Profile):
 class Matern(Profile):
     """Matérn with `ν = p + 1/2`: `φ(s) = ψ_p(2ν s) / ψ_p(0)`, where `ψ_p(x²/2) = √(2/π) x^ν K_ν(x)`.
 
-    `ψ_p` is a polynomial times `e^{-x}`, and `ψ_p' = −ψ_{p−1}`, so that every derivative is again one of these functions.
+    `ψ_p` is a polynomial times `e^{-x}`, and `ψ_p' = −ψ_{p−1}`, so every derivative is one of these functions.
     """
 
     p: int = eqx.field(static=True)
+
+    def __repr__(self) -> str:
+        return f"Matern{2 * self.p + 1}2()"
 
     def __check_init__(self) -> None:
         if self.p not in (2, 3, 4):

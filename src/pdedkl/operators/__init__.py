@@ -1,8 +1,8 @@
 """Linear operators: what is observed of the unknown, and what is predicted."""
 
-from .base import Operator, identity
+from .base import Operator, high_order, identity
 from .coefficients import Coefficient, Parameter, bind, parameters_of
-from .derivatives import D, Diffusion, Directional, Divergence, Laplacian, Partial
+from .derivatives import D, Diffusion, Directional, Divergence, Laplacian, Partial, along, check_coordinates
 from .symbol import Symbol
 
 __all__ = [
@@ -16,7 +16,10 @@ __all__ = [
     "Parameter",
     "Partial",
     "Symbol",
+    "along",
     "bind",
+    "check_coordinates",
+    "high_order",
     "identity",
     "parameters_of",
 ]

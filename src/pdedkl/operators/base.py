@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..domain import Layout
 from .coefficients import AbstractCoefficient, as_coefficient, is_number
 from .symbol import Symbol
 
@@ -32,8 +33,8 @@ class Operator(eqx.Module):
 
     @property
     @abc.abstractmethod
-    def dim(self) -> int | None:
-        """How many coordinates the points have; `None` if any number will do."""
+    def layout(self) -> Layout | None:
+        """The coordinates that its points have; `None` if any will do."""
 
     @abc.abstractmethod
     def __call__(self, u: Field) -> Field: ...
@@ -44,24 +45,29 @@ class Operator(eqx.Module):
     @abc.abstractmethod
     def __str__(self) -> str: ...
 
+    @property
+    def dim(self) -> int | None:
+        """How many coordinates its points have; `None` if any number will do."""
+        return None if self.layout is None else sum(size for _, size in self.layout)
+
+    def after(self, inner: Operator) -> Operator | None:
+        """A simpler form of `self @ inner`, where there is one."""
+        return None
+
     def __repr__(self) -> str:
         return str(self)
 
     def __add__(self, other: Any) -> Operator:
-        term = as_operator(other)
-        return NotImplemented if term is None else add(self, term)
+        return add(self, as_operator(other))
 
     def __radd__(self, other: Any) -> Operator:
-        term = as_operator(other)
-        return NotImplemented if term is None else add(term, self)
+        return add(as_operator(other), self)
 
     def __sub__(self, other: Any) -> Operator:
-        term = as_operator(other)
-        return NotImplemented if term is None else add(self, -term)
+        return add(self, -as_operator(other))
 
     def __rsub__(self, other: Any) -> Operator:
-        term = as_operator(other)
-        return NotImplemented if term is None else add(term, -self)
+        return add(as_operator(other), -self)
 
     def __neg__(self) -> Operator:
         return scale(-1.0, self)
@@ -74,11 +80,16 @@ class Operator(eqx.Module):
     def __rmul__(self, other: Any) -> Operator:
         return scale(other, self)
 
-    def __truediv__(self, other: float) -> Operator:
+    def __truediv__(self, other: Any) -> Operator:
+        if not is_number(other) or other == 0:
+            raise TypeError(f"An operator can be divided by a number other than zero: got {other!r}.")
         return scale(1.0 / other, self)
 
     def __matmul__(self, other: Operator) -> Operator:
         return compose(self, other)
+
+    def __rmatmul__(self, other: Any) -> Operator:
+        raise TypeError(f"`A @ B` composes two operators: got {other!r} on the left. To scale one write `a * A`.")
 
 
 class Identity(Operator):
@@ -89,7 +100,7 @@ class Identity(Operator):
         return 0
 
     @property
-    def dim(self) -> None:
+    def layout(self) -> None:
         return None
 
     def __call__(self, u: Field) -> Field:
@@ -115,8 +126,8 @@ class Sum(Operator):
         return max(term.order for term in self.terms)
 
     @property
-    def dim(self) -> int | None:
-        return common_dim(*self.terms)
+    def layout(self) -> Layout | None:
+        return common_layout(*self.terms)
 
     def __call__(self, u: Field) -> Field:
         parts = [term(u) for term in self.terms]
@@ -144,8 +155,8 @@ class Scaled(Operator):
         return self.operator.order
 
     @property
-    def dim(self) -> int | None:
-        return self.operator.dim
+    def layout(self) -> Layout | None:
+        return self.operator.layout
 
     def __call__(self, u: Field) -> Field:
         inner = self.operator(u)
@@ -173,8 +184,8 @@ class Composed(Operator):
         return self.outer.order + self.inner.order
 
     @property
-    def dim(self) -> int | None:
-        return common_dim(self.outer, self.inner)
+    def layout(self) -> Layout | None:
+        return common_layout(self.outer, self.inner)
 
     def __call__(self, u: Field) -> Field:
         return self.outer(self.inner(u))
@@ -188,7 +199,7 @@ class Composed(Operator):
         if self.outer.order == 0:
             return zeroth
         if self.inner.order == 0:
-            return _differentiate_multiple(outer, self.outer, lambda p: self.inner.symbol(p).c, q)
+            return _differentiate_multiple(outer, self.outer, lambda p: _first_order_parts(self.inner, p)[0], q)
         return zeroth + _along_first_order(outer.b, self.inner, q)
 
     def __str__(self) -> str:
@@ -196,7 +207,7 @@ class Composed(Operator):
 
 
 def _differentiate_multiple(outer: Symbol, operator: Operator, factor: Field, q: Array) -> Symbol:
-    """`A (m u) = m A u + 2 (a ∇m)·∇u + (A m − c m) u`, where `c m` is counted once in `m A`."""
+    """`A (m u) = (m A − m c) u + 2 (a ∇m)·∇u + (A m) u`: all of the zeroth-order part is `A m`."""
     m, slope = jax.value_and_grad(factor)(q)
     rest = operator(factor)(q)
     product = outer.scaled(m)
@@ -227,17 +238,13 @@ def _first_order_parts(operator: Operator, q: Array) -> tuple[Array, Array]:
     return c, b
 
 
-def as_operator(value: Any) -> Operator | None:
-    """Numbers and coefficients stand for multiplication by them; `None` for what cannot be an operator."""
-    if isinstance(value, Operator):
-        return value
-    if isinstance(value, AbstractCoefficient) or is_number(value):
-        return Scaled(as_coefficient(value), identity)
-    return None
+def as_operator(value: Any) -> Operator:
+    """Numbers and coefficients stand for multiplication by them."""
+    return value if isinstance(value, Operator) else Scaled(as_coefficient(value), identity)
 
 
 def add(*operators: Operator) -> Operator:
-    common_dim(*operators)
+    common_layout(*operators)
     terms = [term for op in operators for term in (op.terms if isinstance(op, Sum) else (op,))]
     return Sum(tuple(terms))
 
@@ -256,22 +263,20 @@ def compose(outer: Operator, inner: Operator) -> Operator:
         raise TypeError(
             f"`A @ B` composes two operators: got {inner!r} on the right. To apply A to a function u: A(u)."
         )
-    common_dim(outer, inner)
+    common_layout(outer, inner)
     if isinstance(outer, Identity):
         return inner
     if isinstance(inner, Identity):
         return outer
-    return Composed(outer, inner)
+    return outer.after(inner) or Composed(outer, inner)
 
 
-def common_dim(*operators: Operator) -> int | None:
-    dims = {operator.dim for operator in operators} - {None}
-    if len(dims) > 1:
-        raise ValueError(
-            f"Operators of different domains do not mix: {' and '.join(map(str, operators))} "
-            f"act on points with {' and '.join(map(str, sorted(d for d in dims if d)))} coordinates."
-        )
-    return dims.pop() if dims else None
+def common_layout(*operators: Operator) -> Layout | None:
+    layouts = {operator.layout: operator for operator in operators if operator.layout is not None}
+    if len(layouts) > 1:
+        parts = [f"{operator} on ({', '.join(name for name, _ in layout)})" for layout, operator in layouts.items()]
+        raise ValueError(f"Operators of different domains do not mix: {' and '.join(parts)}.")
+    return next(iter(layouts), None)
 
 
 def high_order(operator: Operator) -> ValueError:

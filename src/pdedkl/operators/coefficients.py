@@ -27,14 +27,14 @@ class AbstractCoefficient(eqx.Module):
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, AbstractCoefficient) or is_number(other):
-            return Product(self, as_coefficient(other))
+            return multiply(self, as_coefficient(other))
         return NotImplemented  # an operator answers through its own __rmul__
 
     def __rmul__(self, other: Any) -> Any:
-        return Product(as_coefficient(other), self) if is_number(other) else NotImplemented
+        return multiply(as_coefficient(other), self) if is_number(other) else NotImplemented
 
     def __neg__(self) -> AbstractCoefficient:
-        return Product(Constant(jnp.asarray(-1.0)), self)
+        return multiply(as_coefficient(-1.0), self)
 
     def __repr__(self) -> str:
         return str(self)
@@ -75,7 +75,10 @@ class Coefficient(AbstractCoefficient):
         self.name = name or ("a" if default == "<lambda>" else default)
 
     def __call__(self, q: Array) -> Array:
-        return self.fn(q, *(parameter.value for parameter in self.parameters))
+        value = jnp.asarray(self.fn(q, *(parameter.value for parameter in self.parameters)))
+        if value.shape != ():
+            raise ValueError(f"{self} needs to be one number at each point: the function returned shape {value.shape}.")
+        return value
 
     def __str__(self) -> str:
         return f"{self.name}(q)"
@@ -92,7 +95,9 @@ class Parameter(AbstractCoefficient):
     positive: bool = eqx.field(static=True)
 
     def __init__(self, name: str, initial: float = 1.0, positive: bool = False) -> None:
-        if not np.isfinite(initial) or (positive and initial <= 0):
+        if not isinstance(name, str):
+            raise TypeError(f"A Parameter needs a name, Parameter('nu', {name!r}): got {name!r} as its name.")
+        if not is_number(initial) or not np.isfinite(initial) or (positive and initial <= 0):
             kind = "a positive number" if positive else "a finite number"
             raise ValueError(f"Parameter {name!r} needs {kind} to start from: got {initial!r}.")
         self.name = name
@@ -102,6 +107,9 @@ class Parameter(AbstractCoefficient):
     @property
     def value(self) -> Array:
         return jnp.exp(self.raw) if self.positive else self.raw
+
+    def described(self) -> str:
+        return f"{'positive, ' if self.positive else ''}{float(self.value):g}"
 
     def __call__(self, q: Array) -> Array:
         return self.value
@@ -123,8 +131,18 @@ class Product(AbstractCoefficient):
         return f"-{self.right}" if str(self.left) == "-1" else f"{self.left} {self.right}"
 
 
+def multiply(left: AbstractCoefficient, right: AbstractCoefficient) -> AbstractCoefficient:
+    """The product, with numbers multiplied out and kept in front."""
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        return Constant(left.value * right.value)
+    if isinstance(left, Constant) and isinstance(right, Product) and isinstance(right.left, Constant):
+        return Product(multiply(left, right.left), right.right)
+    return Product(right, left) if isinstance(right, Constant) else Product(left, right)
+
+
 def is_number(value: Any) -> bool:
-    return np.ndim(value) == 0 and (isinstance(value, int | float | np.number) or eqx.is_array_like(value))
+    """A real scalar, also as an array of no axes."""
+    return np.ndim(value) == 0 and eqx.is_array_like(value) and not np.iscomplexobj(value)
 
 
 def as_coefficient(value: Any) -> AbstractCoefficient:
@@ -142,16 +160,17 @@ def as_coefficient(value: Any) -> AbstractCoefficient:
 
 def parameters_of(tree: Any) -> dict[str, Array]:
     """The raw values of all parameters in a tree, by name; the same name must start from the same value."""
-    found: dict[str, Array] = {}
+    found: dict[str, Parameter] = {}
     for leaf in jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, Parameter)):
         if isinstance(leaf, Parameter):
-            known = found.setdefault(leaf.name, leaf.raw)
-            if not isinstance(known, jax.core.Tracer) and float(known) != float(leaf.raw):
+            known = found.setdefault(leaf.name, leaf)
+            traced = isinstance(known.raw, jax.core.Tracer)
+            if known.positive != leaf.positive or (not traced and float(known.raw) != float(leaf.raw)):
                 raise ValueError(
-                    f"Parameter {leaf.name!r} appears with two different values: one name is one unknown. "
-                    "Make it once and use that object everywhere."
+                    f"Parameter {leaf.name!r} appears in two forms, {known.described()} and {leaf.described()}: one "
+                    "name is one unknown. Make it once and use that object everywhere."
                 )
-    return found
+    return {name: parameter.raw for name, parameter in found.items()}
 
 
 def bind(tree: Any, values: dict[str, Array]) -> Any:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..domain import Coordinates
+from ..domain import Coordinates, Layout
 from .base import Field, Operator, high_order
 from .coefficients import AbstractCoefficient, as_coefficient, is_number
 from .symbol import Symbol
@@ -21,37 +21,40 @@ class Partial(Operator):
     """`∂^k / ∂q_i ∂q_j …`, of any order."""
 
     indices: tuple[int, ...] = eqx.field(static=True)
-    total: int = eqx.field(static=True)
     label: tuple[str, ...] = eqx.field(static=True)
+    space: Layout = eqx.field(static=True)
 
     @property
     def order(self) -> int:
         return len(self.indices)
 
     @property
-    def dim(self) -> int:
-        return self.total
+    def layout(self) -> Layout:
+        return self.space
+
+    def _unit(self, index: int) -> np.ndarray:
+        return unit(index, sum(size for _, size in self.space))
 
     def __call__(self, u: Field) -> Field:
         for index in self.indices:
-            u = along(u, unit(index, self.total))
+            u = along(u, self._unit(index))
         return u
 
     def symbol(self, q: Array) -> Symbol:
         if self.order == 1:
-            return Symbol(b=jnp.asarray(unit(self.indices[0], self.total)))
+            return Symbol(b=jnp.asarray(self._unit(self.indices[0])))
         if self.order > 2:
             raise high_order(self)
         i, j = self.indices
         if i == j:
             return Symbol(axes=(i,), axis_weights=jnp.ones(1))
-        e, f = unit(i, self.total), unit(j, self.total)
+        e, f = self._unit(i), self._unit(j)
         return Symbol(directions=jnp.asarray(np.stack([e + f, e - f])), weights=jnp.asarray([0.25, -0.25]))
 
-    def __matmul__(self, other: Operator) -> Operator:
-        if isinstance(other, Partial) and other.total == self.total:
-            return _sorted_partial([*zip(self.indices, self.label), *zip(other.indices, other.label)], self.total)
-        return super().__matmul__(other)
+    def after(self, inner: Operator) -> Operator | None:
+        if not isinstance(inner, Partial):
+            return None
+        return _sorted_partial([*zip(self.indices, self.label), *zip(inner.indices, inner.label)], self.space)
 
     def __str__(self) -> str:
         powers = {name: self.label.count(name) for name in self.label}
@@ -71,10 +74,10 @@ def D(*coordinates: Coordinates) -> Partial:
                 f"D takes single coordinates and {coordinate} has {len(coordinate)}: "
                 f"use D({coordinate}[i]), Laplacian({coordinate}) or Directional({coordinate}, v)."
             )
-        if coordinate.dim != coordinates[0].dim:
+        if coordinate.layout != coordinates[0].layout:
             raise ValueError(f"{coordinates[0]} and {coordinate} belong to different domains.")
     pairs = [(coordinate.indices[0], coordinate.name) for coordinate in coordinates]
-    return _sorted_partial(pairs, coordinates[0].dim)
+    return _sorted_partial(pairs, coordinates[0].layout)
 
 
 class Laplacian(Operator):
@@ -90,8 +93,8 @@ class Laplacian(Operator):
         return 2
 
     @property
-    def dim(self) -> int:
-        return self.x.dim
+    def layout(self) -> Layout:
+        return self.x.layout
 
     def __call__(self, u: Field) -> Field:
         basis = units(self.x)
@@ -124,8 +127,8 @@ class Directional(Operator):
         return 1
 
     @property
-    def dim(self) -> int:
-        return self.x.dim
+    def layout(self) -> Layout:
+        return self.x.layout
 
     def __call__(self, u: Field) -> Field:
         return lambda q: along(u, self._full(q))(q)
@@ -162,8 +165,8 @@ class Diffusion(Operator):
         return 2
 
     @property
-    def dim(self) -> int:
-        return self.x.dim
+    def layout(self) -> Layout:
+        return self.x.layout
 
     def __call__(self, u: Field) -> Field:
         basis = units(self.x)
@@ -197,8 +200,8 @@ class Divergence(Operator):
         return 2
 
     @property
-    def dim(self) -> int:
-        return self.x.dim
+    def layout(self) -> Layout:
+        return self.x.layout
 
     def __call__(self, u: Field) -> Field:
         basis = units(self.x)
@@ -253,9 +256,9 @@ def check_coordinates(what: str, x: Any) -> None:
         raise TypeError(f"{what} acts on coordinates of a domain, as in x = domain.coordinates('x'): got {x!r}.")
 
 
-def _sorted_partial(pairs: list[tuple[int, str]], dim: int) -> Partial:
+def _sorted_partial(pairs: list[tuple[int, str]], layout: Layout) -> Partial:
     indices, label = zip(*sorted(pairs))
-    return Partial(indices, dim, label)
+    return Partial(indices, label, layout)
 
 
 def _superscript(k: int) -> str:
@@ -263,7 +266,10 @@ def _superscript(k: int) -> str:
 
 
 def _read_array(what: str, value: Any, shape: tuple[int, ...]) -> Array:
-    array = np.asarray(value, dtype=float)
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"Expected {what} of shape {shape}: got {value!r}.") from None
     if array.shape != shape or not np.all(np.isfinite(array)):
         raise ValueError(f"Expected {what} of shape {shape} with finite entries: got shape {array.shape}, {value!r}.")
     return jnp.asarray(array)

@@ -53,10 +53,10 @@ class Symbol(eqx.Module):
     def diffusion_times(self, v: Float[Array, " d"]) -> Float[Array, " d"]:
         """`a v` for the symmetric matrix `a` of the second-order part."""
         out = jnp.zeros_like(v)
-        if self.axes:
+        if self.axis_weights is not None:
             index = np.asarray(self.axes)
             out = out.at[index].add(self.axis_weights * v[index])
-        if self.directions is not None:
+        if self.directions is not None and self.weights is not None:
             out = out + (self.weights * (self.directions @ v)) @ self.directions
         return out
 

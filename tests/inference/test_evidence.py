@@ -1,0 +1,113 @@
+"""The evidence and its derivative rule, against a plain computation of the same number."""
+
+from __future__ import annotations
+
+import cases
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.scipy.stats import multivariate_normal
+
+import pdedkl as pk
+from pdedkl.inference import gram
+from pdedkl.inference.cholesky import JITTER_LADDER, factorise, inverse
+from pdedkl.inference.evidence import linear_system
+
+
+def heat_observations(d=3, sizes=(7, 5, 9), noise="learned", operator=None):
+    """Boundary-like values, a flux with known noise per point, and source values of a heat operator."""
+    box = cases.domain(d)
+    x, t = box.coordinates("x", "t")
+    operator = pk.D(t) - pk.Parameter("nu", 0.8, positive=True) * pk.Laplacian(x) if operator is None else operator
+    q = [cases.points(d, n, seed) for seed, n in enumerate(sizes)]
+    return (
+        pk.Observation(pk.identity, q[0], np.sin(q[0].sum(1)), noise, name="u"),
+        pk.Observation(pk.D(x[0]), q[1], np.cos(q[1].sum(1)), np.linspace(0.01, 0.1, sizes[1]), name="flux"),
+        pk.Observation(operator, q[2], np.cos(q[2][:, 0]), pk.Learned("f", 0.05)),
+    )
+
+
+def plain_evidence(model, observations):
+    """One density of one big normal distribution, with nothing of our own in the linear algebra."""
+    system = linear_system(model, observations)
+    K = jnp.block([[system.engine.block(system.parameters, a, b) for b in system.sections] for a in system.sections])
+    return -multivariate_normal.logpdf(system.residual, jnp.zeros(len(system.residual)), K + jnp.diag(system.noise))
+
+
+@pytest.mark.parametrize("shape", ("identity", "residual", "additive + deep"))
+@pytest.mark.parametrize("pairs", (1 << 16, 60))
+def test_value_and_gradient_equal_the_plain_computation(shape, pairs, monkeypatch):
+    """With one chunk of rows, and with many that do not divide them evenly."""
+    monkeypatch.setitem(gram.PAIRS_PER_CHUNK, "cpu", pairs)
+    observations = heat_observations()
+    mean = pk.ConstantMean(0.3)
+    model = pk.Model(cases.kernel(3, "squared exponential", shape), observations, mean=mean)
+    rule = eqx.filter_jit(eqx.filter_value_and_grad(pk.negative_log_evidence, has_aux=True))
+    (value, info), gradient = rule(model, observations)
+    expected, plain = eqx.filter_jit(eqx.filter_value_and_grad(plain_evidence))(model, observations)
+    assert info.jitter == 0
+    assert value == pytest.approx(float(expected), rel=1e-10)
+    named = jax.tree_util.tree_leaves_with_path(gradient)
+    for (path, a), b in zip(named, jax.tree.leaves(plain)):
+        tolerance = 1e-7 * max(1e-3, float(jnp.abs(b).max()))
+        np.testing.assert_allclose(a, b, rtol=1e-7, atol=tolerance, err_msg=jax.tree_util.keystr(path))
+    assert float(gradient.coefficients["nu"]) != 0 and float(gradient.mean.value) != 0
+
+
+def test_gradient_is_exact_where_jitter_was_needed():
+    """Twice the same exact points: singular, until the ladder adds a multiple of the diagonal, which depends on K."""
+    box, q = cases.domain(2), cases.points(2, 5)
+    twice = np.concatenate([q, q])
+    observations = (pk.Observation(pk.identity, twice, np.sin(twice.sum(1)), "exact"),)
+    model = pk.Model(pk.ard(box, variance=1.3, lengthscale=0.2), observations)
+    value = lambda model: pk.negative_log_evidence(model, observations)
+    (start, info), gradient = eqx.filter_value_and_grad(value, has_aux=True)(model)
+    assert info.jitter in JITTER_LADDER[1:]
+    # The quadratic form does not change with the variance in direction of the data; the log determinant does.
+    n, component = len(twice), gradient.kernel.components[0]
+    alpha_term = n - float(start_quadratic(model, observations, info.jitter))
+    assert float(component.base.log_variance[0]) == pytest.approx(0.5 * alpha_term, rel=1e-4)
+    assert np.isfinite(float(start))
+
+
+def start_quadratic(model, observations, jitter):
+    system = linear_system(model, observations)
+    K = system.engine.block(system.parameters, system.sections[0], system.sections[0])
+    return system.residual @ jnp.linalg.solve(K + jitter * jnp.diag(jnp.diagonal(K)), system.residual)
+
+
+def test_batched_starts_give_the_same_as_one_at_a_time():
+    observations = heat_observations()
+    make = lambda key: pk.Model(pk.deep(cases.domain(3), pk.Residual(3, 2, width=6, key=key)), observations)
+    models = [make(key) for key in jax.random.split(jax.random.key(0), 3)]
+    arrays = [eqx.partition(model, eqx.is_array)[0] for model in models]
+    static = eqx.partition(models[0], eqx.is_array)[1]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays)
+    objective = lambda a: pk.negative_log_evidence(eqx.combine(a, static), observations)[0]
+    together, gradients = jax.jit(jax.vmap(jax.value_and_grad(objective)))(stacked)
+    for i, item in enumerate(arrays):
+        value, gradient = jax.jit(jax.value_and_grad(objective))(item)
+        assert together[i] == pytest.approx(float(value), rel=1e-11)
+        for a, b in zip(jax.tree.leaves(gradients), jax.tree.leaves(gradient)):
+            np.testing.assert_allclose(a[i], b, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("n", (1, 3, 4, 57))
+def test_inverse(n):
+    A = np.random.default_rng(n).normal(size=(n, n))
+    K = A @ A.T + np.eye(n)
+    factor, jitter = factorise(jnp.asarray(np.triu(K)), jnp.zeros(n))
+    got = np.asarray(inverse(factor))
+    assert jitter == 0
+    np.testing.assert_allclose(got, np.linalg.inv(K), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(got, got.T)
+
+
+def test_the_jitter_ladder_climbs_and_gives_up():
+    K = jnp.ones((4, 4)) + 1e-9 * jnp.diag(jnp.asarray([-1.0, 1.0, 1.0, 1.0]))
+    factor, jitter = factorise(K, jnp.zeros(4))
+    assert jitter == 1e-8 and np.all(np.isfinite(factor))
+    factor, jitter = factorise(-jnp.eye(4), jnp.zeros(4))
+    assert jitter == JITTER_LADDER[-1] and np.all(np.isnan(factor))
