@@ -22,6 +22,12 @@ def observed(name, u, q, d):
     return pk.Observation(operator, q, jax.vmap(operator(u))(jnp.asarray(q)), "exact")
 
 
+@eqx.filter_jit
+def full_gram(model, observations):
+    system = linear_system(model, observations)
+    return jnp.block([[system.engine.block(system.parameters, a, b) for b in system.sections] for a in system.sections])
+
+
 TINYGP = {
     "squared exponential": tinygp.kernels.ExpSquared(distance=tinygp.kernels.distance.L2Distance()),
     "matern 5/2": tinygp.kernels.Matern52(distance=tinygp.kernels.distance.L2Distance()),
@@ -42,9 +48,9 @@ def test_plain_regression_equals_tinygp(profile, d):
     reference = tinygp.GaussianProcess(
         tinygp.transforms.Linear(jnp.asarray(1 / scale), 1.7 * TINYGP[profile]), jnp.asarray(q), diag=noise**2
     )
-    log_evidence, conditioned = reference.condition(jnp.asarray(y), jnp.asarray(test))
+    log_evidence, conditioned = reference.condition(jnp.asarray(y), jnp.asarray(test), diag=0.0)
     prediction = posterior.predict(test)
-    assert posterior.objective == pytest.approx(-float(log_evidence), rel=1e-8)
+    assert float(posterior.objective) == pytest.approx(-float(log_evidence), rel=1e-8)
     np.testing.assert_allclose(prediction.mean, conditioned.loc, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(prediction.variance, conditioned.variance, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(posterior.covariance(test), conditioned.covariance, rtol=1e-8, atol=1e-8)
@@ -54,7 +60,7 @@ def test_plain_regression_equals_tinygp(profile, d):
 def test_operators_commute_with_conditioning(engine):
     """The paper's relation: the mean of `A u` is `A` of the mean of `u`, and likewise for the covariance."""
     d, observations = 3, heat_observations()
-    kernel = cases.kernel(d, "squared exponential", "additive + deep")
+    kernel = cases.kernel(d, "squared exponential", "tanh")
     posterior = pk.condition(pk.Model(kernel, observations, mean=pk.FunctionMean(jnp.sum), engine=engine), observations)
     heat = posterior.model.bound(observations[-1].operator)
     q = jnp.asarray(cases.points(d, 4, seed=9))
@@ -75,13 +81,13 @@ def test_operators_commute_with_conditioning(engine):
 
 def test_both_engines_give_the_same_posterior():
     observations, test = heat_observations(), cases.points(3, 6, seed=5)
-    kernel = cases.kernel(3, "matern 7/2", "additive + ard + grouped")
+    kernel = cases.kernel(3, "matern 7/2", "identity") + cases.kernel(3, "squared exponential", "tanh")
     heat = observations[-1].operator
     closed, autodiff = (
         pk.condition(pk.Model(kernel, observations, engine=engine), observations)
         for engine in ("closed-form", "autodiff")
     )
-    assert closed.objective == pytest.approx(autodiff.objective, rel=1e-9)
+    assert float(closed.objective) == pytest.approx(float(autodiff.objective), rel=1e-9)
     for operator in (pk.identity, heat):
         a, b = closed.predict(test, operator), autodiff.predict(test, operator)
         np.testing.assert_allclose(a.mean, b.mean, rtol=1e-8, atol=1e-9)
@@ -123,12 +129,12 @@ def test_third_derivative_covariance_by_hand():
     np.testing.assert_allclose(got, -hermite * np.exp(-(r**2) / 2), rtol=1e-10)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(st.data())
 def test_gram_matrices_of_mixed_observations_are_positive(data):
     d = data.draw(st.sampled_from((1, 2, 3, 10)))
     names = data.draw(st.lists(st.sampled_from(list(cases.operators(d))), min_size=1, max_size=3))
-    shape = data.draw(st.sampled_from(("identity", "residual", "additive + deep")))
+    shape = data.draw(st.sampled_from(("identity", "residual", "additive")))
     profile = data.draw(st.sampled_from(list(cases.profiles())))
     kernel = cases.kernel(d, profile, shape)
     observations = []
@@ -137,10 +143,7 @@ def test_gram_matrices_of_mixed_observations_are_positive(data):
         q = cases.points(d, n, data.draw(st.integers(0, 100)))
         q = q[data.draw(st.lists(st.integers(0, n - 1), min_size=n, max_size=n))]  # duplicates are welcome
         observations.append(pk.Observation(cases.operators(d)[name], q, np.zeros(n), "exact"))
-    system = linear_system(pk.Model(kernel, observations), observations)
-    K = np.block(
-        [[np.asarray(system.engine.block(system.parameters, a, b)) for b in system.sections] for a in system.sections]
-    )
+    K = np.asarray(full_gram(pk.Model(kernel, observations), observations))
     np.testing.assert_allclose(K, K.T, rtol=0, atol=1e-13 * np.abs(K).max())
     eigenvalues = np.linalg.eigvalsh(0.5 * (K + K.T))
     assert eigenvalues[0] >= -1e-10 * eigenvalues[-1]
@@ -177,11 +180,12 @@ def test_exact_observations_are_interpolated_and_duplicates_work():
 
 
 def test_negative_variances_are_clamped_and_counted():
-    box, q = cases.domain(1), np.linspace(0, 2, 60)[:, None]
-    posterior = pk.condition(pk.ard(box, lengthscale=3.0), [pk.Observation(pk.identity, q, np.sin(q[:, 0]), 1e-7)])
-    prediction = posterior.predict(np.linspace(0, 2, 500)[:, None])
-    assert np.all(prediction.variance >= 0)
-    assert prediction.clamped == np.sum(prediction.variance == 0) > 0
+    """A factor that is a little too small stands for rounding: the data then explain more than there was."""
+    box, q = cases.domain(2), cases.points(2, 30)
+    exact = pk.condition(pk.ard(box, lengthscale=0.5), [pk.Observation(pk.identity, q, np.sin(q[:, 0]), "exact")])
+    rounded = eqx.tree_at(lambda posterior: posterior.factor, exact, (1 - 1e-6) * exact.factor)
+    prediction = rounded.predict(q)
+    assert prediction.clamped == 30 and np.all(prediction.variance == 0)
 
 
 @pytest.mark.parametrize("name", ("laplacian", "divergence", "wave", "variable", "heat"))
@@ -216,7 +220,7 @@ def test_error_falls_with_the_number_of_points():
             pk.Observation(pk.identity, ends, jax.vmap(u)(ends), "exact"),
             pk.Observation(pk.Laplacian(x), inside, jax.vmap(pk.Laplacian(x)(u))(inside), "exact"),
         ]
-        posterior = pk.condition(pk.ard(box, pk.Matern52(), lengthscale=0.5), data)
+        posterior = pk.condition(pk.ard(box, pk.Matern52(), lengthscale=3.0), data)
         errors.append(np.max(np.abs(posterior.predict(test).mean - truth)))
     rates = np.log2(np.array(errors[:-1]) / np.array(errors[1:]))
     assert np.all(rates > 1.8), rates

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from typing import TypeVar
 
 import equinox as eqx
@@ -75,6 +76,10 @@ def activate(activation: Activation, x: Layer) -> Layer:
     return x.activated(value, slope, curvature) if isinstance(x, Jet) else value(x)
 
 
+def _normal_cdf(y: Array) -> Array:
+    return 0.5 * jax.lax.erfc(-math.sqrt(0.5) * y)  # half the time of jax.scipy.special.ndtr
+
+
 def _normal_pdf(y: Array) -> Array:
     return jnp.exp(-0.5 * y * y) / jnp.sqrt(2 * jnp.pi)
 
@@ -87,8 +92,8 @@ def _silu_curvature(y: Array) -> Array:
 _ACTIVATIONS = {
     # GELU is y Φ(y) with the normal distribution function Φ, not its tanh approximation: its derivatives are short.
     "gelu": (
-        lambda y: y * jax.scipy.special.ndtr(y),
-        lambda y: jax.scipy.special.ndtr(y) + y * _normal_pdf(y),
+        lambda y: y * _normal_cdf(y),
+        lambda y: _normal_cdf(y) + y * _normal_pdf(y),
         lambda y: (2 - y * y) * _normal_pdf(y),
     ),
     "tanh": (jnp.tanh, lambda y: 1 - jnp.tanh(y) ** 2, lambda y: -2 * jnp.tanh(y) * (1 - jnp.tanh(y) ** 2)),

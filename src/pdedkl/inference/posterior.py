@@ -28,6 +28,7 @@ from .memory import check_fits
 ENTRIES_PER_BATCH = 1 << 22
 
 Points = Float[np.ndarray, "m d"] | Float[Array, "m d"]
+OtherPoints = Float[np.ndarray, "n d"] | Float[Array, "n d"]
 
 
 class Prediction(NamedTuple):
@@ -184,7 +185,7 @@ def _predict_batch(posterior: Posterior, operator: Operator, points: Points) -> 
 
 @eqx.filter_jit
 def _covariance(
-    posterior: Posterior, operator: Operator, points: Points, other_operator: Operator, other_points: Points
+    posterior: Posterior, operator: Operator, points: Points, other_operator: Operator, other_points: OtherPoints
 ) -> Float[Array, "m n"]:
     left = _test_rows(posterior, operator, points)
     right = _test_rows(posterior, other_operator, other_points)

@@ -21,8 +21,8 @@ from .profiles import Profile, SquaredExponential
 Groups = tuple[tuple[int, ...], ...]
 Numbers = float | Sequence[float] | np.ndarray | Array
 
-# Points that are pushed through a network at once.
-POINTS_PER_CHUNK = {"cpu": 64, "gpu": 8192}
+# How many pairs of a point and a direction are pushed through a network at once.
+PAIRS_PER_CHUNK = {"cpu": 1 << 12, "gpu": 1 << 19}
 
 
 class BaseKernel(eqx.Module):
@@ -125,11 +125,11 @@ class Component(eqx.Module):
             jet = push_forward(operator.symbol(q), self.embedding, self.normalisation, q)
             return jet.divided(jnp.exp(self.log_lengthscale))
 
-        size = POINTS_PER_CHUNK.get(jax.default_backend(), POINTS_PER_CHUNK["gpu"])
+        size = max(1, _pairs_per_chunk() // min(max(_directions(operator, points[0]), 1), 64))
         if points.shape[0] <= 2 * size:
             return jax.vmap(one)(points)
-        # Directional derivatives of wide layers leave the cache for more points than this; recomputing them on the
-        # way back is three times faster than reading them from memory.
+        # More directional derivatives of wide layers than this leave the cache; recomputing them on the way back is
+        # three times faster than reading them from memory.
         return jax.lax.map(jax.checkpoint(one), points, batch_size=size)
 
     def latent(self, q: Float[Array, " d"]) -> Float[Array, " h"]:
@@ -210,6 +210,15 @@ def deep(
 ) -> Kernel:
     """A base kernel on a learned embedding, in one group of latent coordinates or several."""
     return Kernel((Component(domain, embedding, profile, groups, variance, lengthscale),))
+
+
+def _directions(operator: Operator, q: Array) -> int:
+    symbol = jax.eval_shape(operator.symbol, q)
+    return len(symbol.axes) + (0 if symbol.directions is None else symbol.directions.shape[0])
+
+
+def _pairs_per_chunk() -> int:
+    return PAIRS_PER_CHUNK.get(jax.default_backend(), PAIRS_PER_CHUNK["gpu"])
 
 
 def restrict(jet: LatentJet, group: tuple[int, ...]) -> LatentJet:

@@ -1,0 +1,28 @@
+"""The examples and every Python block of the documents run, and the numbers they print are held."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [
+    path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if "```python" in path.read_text()
+]
+
+
+def test_heat_example():
+    (error_u, coverage_u), (error_f, coverage_f) = runpy.run_path(str(ROOT / "examples" / "heat.py"))["main"]()
+    assert error_u < 1e-3 and error_f < 2e-3
+    assert coverage_u > 0.9 and coverage_f > 0.9
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_code_blocks_run(path):
+    """From top to bottom, later blocks building on earlier ones."""
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.S):
+        exec(compile(block, str(path), "exec"), names)
