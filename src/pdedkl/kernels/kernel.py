@@ -33,16 +33,30 @@ class BaseKernel(eqx.Module):
     groups: Groups = eqx.field(static=True)
 
     def block(self, left: LatentJet, right: LatentJet) -> Float[Array, "m n"]:
+        if self.groups == (tuple(range(left.z.shape[-1])),):
+            return jnp.exp(self.log_variance[0]) * covariances(self.profile, left, right)
         total = jnp.zeros((left.z.shape[0], right.z.shape[0]))
-        for size, numbers in self._by_size().items():
-            total = total + self._equal_groups(size, numbers, left, right)
+        for numbers in self._by_size().values():
+            members = np.asarray([self.groups[number] for number in numbers])
+            variance = jnp.exp(self.log_variance)[np.asarray(numbers)]
+
+            def add(total: Array, item: tuple) -> tuple[Array, None]:
+                s, a, b = item
+                return total + s * covariances(self.profile, a, b), None
+
+            # One loop over groups of one size, so that fifty one-dimensional terms compile as fast as one.
+            items = (variance, _stack_groups(left, members), _stack_groups(right, members))
+            total, _ = jax.lax.scan(add, total, items)
         return total
 
     def pair(self, left: LatentJet, right: LatentJet) -> Float[Array, ""]:
         """The covariance of one pair of jets, differentiable any number of times in either mode."""
         total = jnp.zeros(())
-        for s, group in zip(jnp.exp(self.log_variance), self.groups):
-            total = total + s * covariance(self.profile, restrict(left, group), restrict(right, group))
+        for numbers in self._by_size().values():
+            members = np.asarray([self.groups[number] for number in numbers])
+            parts = _stack_groups(left, members), _stack_groups(right, members)
+            each = jax.vmap(lambda a, b: covariance(self.profile, a, b))(*parts)
+            total = total + jnp.dot(jnp.exp(self.log_variance)[np.asarray(numbers)], each)
         return total
 
     def diagonal(self, jets: LatentJet) -> Float[Array, " n"]:
@@ -59,21 +73,6 @@ class BaseKernel(eqx.Module):
         for number, group in enumerate(self.groups):
             sizes.setdefault(len(group), []).append(number)
         return sizes
-
-    def _equal_groups(self, size: int, numbers: list[int], left: LatentJet, right: LatentJet) -> Array:
-        variance = jnp.exp(self.log_variance)[np.asarray(numbers)]
-        if len(numbers) == 1:
-            group = self.groups[numbers[0]]
-            return variance[0] * covariances(self.profile, restrict(left, group), restrict(right, group))
-        # One loop over the groups, so that fifty one-dimensional terms compile as fast as one.
-        members = np.asarray([self.groups[number] for number in numbers])
-        stacked = (variance, _stack_groups(left, members), _stack_groups(right, members))
-
-        def add(total: Array, item: tuple) -> tuple[Array, None]:
-            s, a, b = item
-            return total + s * covariances(self.profile, a, b), None
-
-        return jax.lax.scan(add, jnp.zeros((left.z.shape[0], right.z.shape[0])), stacked)[0]
 
 
 class Component(eqx.Module):
@@ -221,24 +220,19 @@ def _pairs_per_chunk() -> int:
     return PAIRS_PER_CHUNK.get(jax.default_backend(), PAIRS_PER_CHUNK["gpu"])
 
 
-def restrict(jet: LatentJet, group: tuple[int, ...]) -> LatentJet:
-    """The jet seen by a function of these latent coordinates only; leading axes are kept."""
-    h = jet.z.shape[-1]
-    return jet if group == tuple(range(h)) else _take(jet, np.asarray(group))
+def _stack_groups(jet: LatentJet, members: np.ndarray) -> LatentJet:
+    """The jet as seen by functions of each group of latent coordinates alone, with the groups as the leading axis.
 
-
-def _take(jet: LatentJet, members: np.ndarray) -> LatentJet:
-    G = jet.diffusion
+    `members` holds the coordinates of each group as a row; other leading axes are kept.
+    """
+    G, axis = jet.diffusion, jet.z.ndim - 1
     if G is not None:
         diagonal = G.ndim == jet.z.ndim
-        G = G[..., members] if diagonal else G[..., members[:, None], members[None, :]]
-    return LatentJet(jet.z[..., members], jet.c, None if jet.drift is None else jet.drift[..., members], G)
-
-
-def _stack_groups(jets: LatentJet, members: np.ndarray) -> LatentJet:
-    """Jets restricted to each group, with the groups as the leading axis."""
-    parts = [_take(jets, group) for group in members]
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts)
+        G = G[..., members] if diagonal else G[..., members[:, :, None], members[:, None, :]]
+        G = jnp.moveaxis(G, axis, 0)
+    c = None if jet.c is None else jnp.broadcast_to(jet.c, (len(members), *jet.c.shape))
+    drift = None if jet.drift is None else jnp.moveaxis(jet.drift[..., members], axis, 0)
+    return LatentJet(jnp.moveaxis(jet.z[..., members], axis, 0), c, drift, G)
 
 
 def _check_groups(groups: Sequence[Sequence[int]] | None, h: int) -> Groups:
