@@ -85,12 +85,12 @@ def test_batched_starts_give_the_same_as_one_at_a_time():
             np.testing.assert_allclose(a[i], b, rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("n", (1, 3, 4, 57))
-def test_inverse(n):
+@pytest.mark.parametrize("n, blocks", ((1, 4), (3, 4), (4, 4), (57, 4), (57, 1)))
+def test_inverse(n, blocks):
     A = np.random.default_rng(n).normal(size=(n, n))
     K = A @ A.T + np.eye(n)
     factor, jitter = factorise(jnp.asarray(np.triu(K)), jnp.zeros(n))
-    got = np.asarray(inverse(factor))
+    got = np.asarray(inverse(factor, blocks))
     assert jitter == 0
     np.testing.assert_allclose(got, np.linalg.inv(K), rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(got, got.T)

@@ -52,13 +52,14 @@ def half_solve(factor: Float[Array, "n n"], right: Float[Array, "n m"]) -> Float
     return triangular_solve(factor, right, left_side=True, lower=True)
 
 
-def inverse(factor: Float[Array, "n n"], blocks: int = 4) -> Float[Array, "n n"]:
+def inverse(factor: Float[Array, "n n"], blocks: int | None = None) -> Float[Array, "n n"]:
     """`K⁻¹` from `K = L Lᵀ`, symmetric to the last bit.
 
     Column block `J` of the lower triangle needs only the trailing part `L[J:, J:]`, which makes four blocks about half
-    the work of solving for the whole identity.
+    the work of solving for the whole identity. A GPU is faster with one.
     """
     n = factor.shape[0]
+    blocks = blocks or (4 if jax.default_backend() == "cpu" else 1)
     width = -(-n // blocks)
     out = jnp.zeros((n, n))
     for start in range(0, n, width):
