@@ -127,7 +127,7 @@ def _numbers(name: str, value: Any) -> np.ndarray:
     given = np.asarray(value)
     if given.dtype.kind not in "biuf":
         raise ValueError(f"`{name}` needs real numbers: got {type(value).__name__} of {given.dtype}.")
-    array = given.astype(float)
+    array = given.astype(float, copy=False)
     if not np.all(np.isfinite(array)):
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         place = f"entry {where} is {array[where]}. Remove or repair such entries first." if where else f"got {array}."
