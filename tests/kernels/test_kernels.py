@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import special
 
 import pdedkl as pk
 from pdedkl.inference.engines import ClosedForm
@@ -28,7 +29,6 @@ def test_profile_derivatives(name):
 
 @pytest.mark.parametrize("twice_nu, profile", ((5, pk.Matern52()), (7, pk.Matern72()), (9, pk.Matern92())))
 def test_matern_equals_its_bessel_function(twice_nu, profile):
-    special = pytest.importorskip("scipy.special")
     nu, r = twice_nu / 2, np.linspace(0.1, 5, 20)
     x = np.sqrt(2 * nu) * r
     expected = 2 ** (1 - nu) / special.gamma(nu) * x**nu * special.kv(nu, x)
