@@ -62,8 +62,8 @@ class Observation(eqx.Module):
             )
         self.operator = operator
         _check_operator_at(operator, q[0])
-        self.points = jnp.array(q)  # a copy: what the caller does to their array later is their own affair
-        self.values = jnp.array(y)
+        self.points = _own(q)
+        self.values = _own(y)
         self.noise = _read_noise(noise, q.shape[0])
         self.name = name or str(operator)
 
@@ -150,4 +150,12 @@ def _read_noise(noise: Any, n: int) -> Learned | Array:
             f"`noise` needs one standard deviation, or one for each of the {n} points, none negative: "
             f"got shape {level.shape}, smallest {level.min() if level.size else 'none'}."
         )
-    return jnp.array(level)
+    return _own(level)
+
+
+def _own(array: np.ndarray) -> Array:
+    """A copy nobody else holds: what the caller does to their array later is their own affair.
+
+    NumPy copies it, since JAX may take a well-aligned array as its own, or read it only after returning.
+    """
+    return jnp.asarray(np.array(array))
