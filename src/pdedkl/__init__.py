@@ -34,6 +34,8 @@ from .operators import (  # noqa: E402
     Parameter,
     identity,
 )
+from .saving import load  # noqa: E402
+from .training import Step, Training, fit  # noqa: E402
 
 __version__ = "0.1.0"
 
@@ -70,11 +72,15 @@ __all__ = [
     "RationalQuadratic",
     "Residual",
     "SquaredExponential",
+    "Step",
+    "Training",
     "ZeroMean",
     "additive",
     "ard",
     "condition",
     "deep",
+    "fit",
     "identity",
+    "load",
     "negative_log_evidence",
 ]

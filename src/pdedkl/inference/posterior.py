@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -54,7 +55,8 @@ class Posterior(eqx.Module):
     """A model conditioned on observations.
 
     `factor` is the Cholesky factor of the Gram matrix, `alpha` the weights `K⁻¹ (y − A m)`, `jitter` what the
-    factorisation needed, relative to each row's variance, and `objective` the negative log evidence.
+    factorisation needed, relative to each row's variance, and `objective` the negative log evidence. `training` says how
+    the model came to be, where it was fitted.
     """
 
     model: Model
@@ -64,6 +66,7 @@ class Posterior(eqx.Module):
     alpha: Float[Array, " n"]
     jitter: Float[Array, ""]
     objective: Float[Array, ""]
+    training: Any = eqx.field(default=None, static=True)
 
     @property
     def engine(self) -> Engine:
@@ -118,6 +121,15 @@ class Posterior(eqx.Module):
     def kernel(self, q: Float[Array, " d"], q_: Float[Array, " d"]) -> Float[Array, ""]:
         """The posterior covariance of `u` at two points, as a function that JAX can differentiate."""
         return self.model.kernel(q, q_) - jnp.dot(self._with_data(q), solve(self.factor, self._with_data(q_)))
+
+    def save(self, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
+        """Write all that predictions need to one file, as data; `pdedkl.load(path)` gives the same bits again.
+
+        `extra` is anything in JSON that should travel with it. Python functions cannot: a warning names them.
+        """
+        from ..saving import save
+
+        save(self, path, extra=extra, stacklevel=3)
 
     def _with_data(self, q: Array) -> Array:
         parts = [self.engine.with_value(self.model.kernel, q, rows) for rows in self.sections]

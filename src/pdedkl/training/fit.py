@@ -1,0 +1,130 @@
+"""From observations to a trained posterior."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..domain import Domain
+from ..inference.posterior import Posterior, condition
+from ..observations import Observation, check_observations
+from ..precision import require_float64
+from .journal import Journal, fingerprint
+from .monitor import Callback, Monitor, Step, compile_seconds, display
+from .phases import Trainer
+from .recipes import Default, Options
+
+MODELS = ("dkl", "linear", "gp")
+RECIPES = ("default", "paper")
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """How a posterior was trained. `rejected` counts steps that were not finite and therefore not taken.
+
+    Predictions do not depend on it, so any two of them are equal to a compiled function.
+    """
+
+    recipe: str
+    model: str
+    seed: int
+    kernel: str
+    objective: float
+    candidates: tuple[tuple[str, float, float], ...]
+    rejected: int
+    stopped: str | None
+    seconds: float
+    compile_seconds: float
+    history: tuple[Step, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Training)
+
+    def __hash__(self) -> int:
+        return hash(Training)
+
+    def table(self) -> str:
+        """The kernels that were tried, with their objective and the relative noise they left."""
+        lines = [f"{'kernel':<28}{'objective':>12}{'noise left':>12}"]
+        for name, value, noise in self.candidates:
+            lines.append(f"{name:<28}{value:>12.1f}{noise:>12.1e}" + ("  *" if name == self.kernel else ""))
+        return "\n".join(lines)
+
+
+def fit(
+    problem: Any,
+    data: Sequence[Observation] | Observation,
+    *,
+    recipe: str = "default",
+    model: str = "dkl",
+    seed: int = 0,
+    latent_dim: int | None = None,
+    groups: int | None = None,
+    prior_strength: float | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 2.0,
+    callbacks: Sequence[Callback] = (),
+    progress: bool | None = None,
+) -> Posterior:
+    """Train a model on observations of operators of `u`, and condition it on them.
+
+    `problem` is a problem or a domain. `recipe` is `"default"` or `"paper"`, `model` is `"dkl"`, `"linear"` (a learned
+    linear map, no network) or `"gp"` (the inputs themselves). The default recipe chooses the kernel, its latent
+    dimension and the strength of the prior on weights by evidence, from the given observations alone; `latent_dim`,
+    `groups` and `prior_strength` fix them instead.
+
+    With a `checkpoint` the run is stored in that file as it goes on; called again after a kill, with the same
+    arguments, it continues and ends in exactly the same parameters. Ctrl-C ends the run after the step under way and
+    keeps the best so far. How it went is in `posterior.training`.
+    """
+    require_float64()
+    domain = problem if isinstance(problem, Domain) else getattr(problem, "domain", None)
+    if not isinstance(domain, Domain):
+        raise TypeError(f"fit(problem, data) needs a problem or a Domain first: got {type(problem).__name__}.")
+    found = check_observations(data)
+    _check("recipe", recipe, RECIPES)
+    _check("model", model, MODELS)
+    for name, value in (("latent_dim", latent_dim), ("groups", groups)):
+        if value is not None and not (isinstance(value, int) and value >= 1):
+            raise ValueError(f"`{name}` needs a positive whole number, or None to have it chosen: got {value!r}.")
+    if prior_strength is not None and not prior_strength >= 0:
+        raise ValueError(f"`prior_strength` needs a number that is not negative: got {prior_strength!r}.")
+    if found[0].points.shape[1] != domain.dim:
+        raise ValueError(
+            f"The observations have {found[0].points.shape[1]} coordinates and the domain has {domain.dim}."
+        )
+    options = Options(model, seed, latent_dim, prior_strength, groups)
+    key = fingerprint(found, recipe=recipe, options=options, layout=domain.layout, lower=domain.lower.tolist())
+    begin, compiled = time.monotonic(), compile_seconds()
+    with display(progress) as shown:
+        monitor = Monitor(callbacks=(*callbacks, *shown))
+        trainer = Trainer(Journal(checkpoint, key, checkpoint_every), monitor)
+        with monitor.interruptible():
+            run = Default(domain, found, options, trainer)
+            best = run.run()
+    trained = best.trained
+    posterior = condition(trained.objective.model(jnp.asarray(trained.x)), found)
+    report = Training(
+        recipe=recipe,
+        model=model,
+        seed=seed,
+        kernel=best.name,
+        objective=trained.value,
+        candidates=tuple((c.name, c.trained.value, c.trained.relative_noise) for c in run.candidates),
+        rejected=sum(c.trained.rejected for c in run.candidates),
+        stopped=monitor.stopped,
+        seconds=time.monotonic() - begin,
+        compile_seconds=compile_seconds() - compiled,
+        history=tuple(monitor.history),
+    )
+    return replace(posterior, training=report)
+
+
+def _check(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ValueError(f"Unknown {name} {value!r}: choose one of {', '.join(known)}.")

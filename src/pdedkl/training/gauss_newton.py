@@ -1,0 +1,87 @@
+"""Gauss–Newton steps for the weights of an embedding.
+
+The posterior mean is `m(q) = Σ_j α_j cov(A u(q), A_j u(q_j))`. Hold the function on the latent space fixed and let only
+the place `h(q; w)` move where it is evaluated: `m` changes by `J Δw`. So the data are, to first order,
+
+    y = A g + J Δw + ε,    g ~ GP(0, k),    Δw ~ N(0, λ S),
+
+with the prior variances `S` of the weights. That is a Gaussian process with the Gram matrix `K + λ J S Jᵀ`: one more
+factorisation gives the step `Δw = λ S Jᵀ (K + λ J S Jᵀ + Σ)⁻¹ y` *jointly* with the best new function `g`, whatever the
+number of weights, and the evidence of the same matrix says how far to trust it (`λ`). As the noise falls the objective
+becomes a valley whose walls steepen with one over its square; gradients follow it slowly, this step goes along it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..inference.cholesky import factorise, solve
+from ..inference.evidence import LinearSystem, linear_system, value_from
+from ..inference.gram import assemble, offsets
+from .objective import Objective
+
+# Trust in the linearisation: `λ tr(J S Jᵀ) / tr K`.
+TRUST = np.logspace(-8, 0, 9)
+
+POINTS_PER_CHUNK = 64
+
+
+@eqx.filter_jit
+def proposals(objective: Objective, x: Float[Array, " p"]) -> tuple[Float[Array, " t"], Float[Array, "t w"]]:
+    """For each `λ` the negative log evidence of the linearised model, and the step of the weights."""
+    system = linear_system(objective.model(x), objective.observations)
+    block = partial(system.engine.block, system.parameters)
+    upper = assemble(block, system.sections)
+    gram = jnp.triu(upper) + jnp.triu(upper, 1).T
+    factor, _ = factorise(gram, system.noise)
+    jacobian = _jacobian(objective, x, system, solve(factor, system.residual))
+    tangent = jacobian @ jacobian.T
+
+    def one(trust: Array) -> tuple[Array, Array]:
+        factor, _ = factorise(gram + trust * tangent, system.noise)
+        alpha = solve(factor, system.residual)
+        return value_from(factor, alpha, system.residual), trust * (jacobian.T @ alpha)
+
+    size = jnp.trace(tangent)
+    return jax.lax.map(one, TRUST * jnp.trace(gram) / jnp.where(size > 0, size, 1.0))
+
+
+def _jacobian(objective: Objective, x: Array, system: LinearSystem, alpha: Array) -> Float[Array, "n w"]:
+    """`J S^½`: the weights in `x` are in units of their prior standard deviation already.
+
+    A row of the mean depends on its own jet alone, so one pass over all pairs gives the derivative with respect to
+    every jet, and one pass over the points takes it through the embeddings.
+    """
+    count = objective.weight_count
+    starts = offsets(system.sections)
+    blocks = []
+    for item, rows in zip(objective.observations, system.sections):
+
+        def mean_of(rows: Any) -> Array:
+            parts = [
+                jnp.sum(system.engine.block(system.parameters, rows, other) @ alpha[i:j])
+                for other, i, j in zip(system.sections, starts, starts[1:])
+            ]
+            return sum(parts[1:], parts[0])
+
+        def one(point_and_slope: tuple[Array, Any], item=item) -> Array:
+            q, slope = point_and_slope
+
+            def moved(w: Array) -> Array:
+                model = objective.model(jnp.concatenate([w, x[count:]]))
+                jet = system.engine.rows(model.kernel, model.bound(item.operator), q[None])
+                terms = jax.tree.map(lambda a, b: jnp.sum(a[0] * b), jet, slope)
+                return jax.tree.reduce(jnp.add, terms)
+
+            return jax.grad(moved)(x[:count])
+
+        slopes = jax.grad(mean_of)(rows)
+        blocks.append(jax.lax.map(one, (item.points, slopes), batch_size=POINTS_PER_CHUNK))
+    return jnp.concatenate(blocks)

@@ -1,0 +1,112 @@
+"""A run that can be killed at any moment: phases, their states, and one file that is replaced, never changed.
+
+Training is a sequence of named phases. A phase is a state (named arrays) and a function that takes one step; it is
+deterministic, so continuing from any stored state ends in exactly the same bits as never having stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import time
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..observations import Observation
+
+FORMAT = "pdedkl checkpoint 1"
+State = dict[str, np.ndarray]
+
+
+class Journal:
+    """Finished phases and the state of the one under way; in a file if a path is given, `every` so many seconds."""
+
+    def __init__(self, path: str | Path | None, fingerprint: str, every: float = 2.0) -> None:
+        self.path = None if path is None else Path(path)
+        self.fingerprint = fingerprint
+        self.every = every
+        self.finished: dict[str, State] = {}
+        self.current: tuple[str, State] | None = None
+        self._written = time.monotonic()
+        if self.path is not None and self.path.exists():
+            self._read(self.path)
+
+    def run(self, name: str, begin: Callable[[], State], step: Callable[[State], State]) -> State:
+        """Step until the state says `done`. A phase that is finished already is not run again."""
+        if name in self.finished:
+            return self.finished[name]
+        known = self.current is not None and self.current[0] == name
+        state = self.current[1] if known and self.current else begin()
+        while not bool(state["done"]):
+            self.current = (name, state)
+            self._write(force=False)
+            state = step(state)
+        self.finished[name] = state
+        self.current = None
+        self._write(force=True)
+        return state
+
+    def _write(self, force: bool) -> None:
+        if self.path is None or not (force or time.monotonic() - self._written >= self.every):
+            return
+        arrays: dict[str, Any] = {"format": np.asarray(FORMAT), "fingerprint": np.asarray(self.fingerprint)}
+        for name, state in self.finished.items():
+            arrays |= {f"finished/{name}/{key}": value for key, value in state.items()}
+        if self.current is not None:
+            name, state = self.current
+            arrays |= {f"current/{name}/{key}": value for key, value in state.items()}
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        write_atomically(self.path, buffer.getvalue())
+        self._written = time.monotonic()
+
+    def _read(self, path: Path) -> None:
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {key: file[key] for key in file.files}
+        except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+            raise ValueError(f"{path} is no checkpoint that can be read ({error}): delete it to start anew.") from None
+        if str(arrays.pop("format", "")) != FORMAT:
+            raise ValueError(f"{path} is not a checkpoint of this version of pdedkl: delete it to start anew.")
+        if str(arrays.pop("fingerprint", "")) != self.fingerprint:
+            raise ValueError(
+                f"{path} belongs to another run (other data, recipe or options): name another checkpoint, or delete it."
+            )
+        states: dict[tuple[str, str], State] = {}
+        for key, value in arrays.items():
+            kind, name, field = key.split("/")
+            states.setdefault((kind, name), {})[field] = value
+        self.finished = {name: state for (kind, name), state in states.items() if kind == "finished"}
+        self.current = next(((name, state) for (kind, name), state in states.items() if kind == "current"), None)
+
+
+def fingerprint(observations: Sequence[Observation], **options: Any) -> str:
+    """A digest of everything that a run depends on."""
+    digest = hashlib.sha256()
+    for item in observations:
+        digest.update(f"{item.operator}|{item.name}|{item.noise_name}".encode())
+        for leaf in jax.tree.leaves(item):
+            if hasattr(leaf, "shape"):
+                digest.update(np.ascontiguousarray(leaf).tobytes())
+    digest.update(repr(sorted(options.items())).encode())
+    return digest.hexdigest()
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """The file is the old one or the new one, never something between."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

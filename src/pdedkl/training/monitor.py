@@ -1,0 +1,148 @@
+"""What a run shows while it goes on, and how it is told to stop."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from jax import monitoring
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a run. `seconds_left` is for the phase under way, at most."""
+
+    phase: str
+    step: int
+    objective: float
+    gradient: float
+    noise: dict[str, float]
+    seconds: float
+    steps_per_second: float
+    seconds_left: float
+
+
+Callback = Callable[[Step], Any]
+
+_compile_seconds = [0.0]
+
+
+def _count_compilation(event: str, seconds: float, **_: Any) -> None:
+    if event.startswith("/jax/core/compile/"):
+        _compile_seconds[0] += seconds
+
+
+monitoring.register_event_duration_secs_listener(_count_compilation)
+
+
+def compile_seconds() -> float:
+    """Seconds that this process has spent tracing and compiling so far."""
+    return _compile_seconds[0]
+
+
+@dataclass
+class Monitor:
+    """Takes the steps of a run to callbacks and displays; `stopped` says why the run should end, once it should.
+
+    Ctrl-C asks the run to stop after the step; pressed again, it stops at once. A callback stops it by returning `True`.
+    """
+
+    callbacks: Sequence[Callback] = ()
+    history: list[Step] = field(default_factory=list)
+    stopped: str | None = None
+    _begin: float = field(default_factory=time.monotonic)
+    _phase: str = ""
+    _phase_begin: float = 0.0
+
+    def report(
+        self, phase: str, step: int, steps: int, objective: float, gradient: float, noise: dict[str, float]
+    ) -> None:
+        now = time.monotonic()
+        if phase != self._phase:
+            self._phase, self._phase_begin, self._phase_step = phase, now, step
+        done, spent = step - self._phase_step, now - self._phase_begin
+        rate = done / spent if spent > 0 else 0.0
+        left = (steps - step) / rate if rate > 0 else float("nan")
+        entry = Step(phase, step, objective, gradient, noise, now - self._begin, rate, left)
+        self.history.append(entry)
+        for callback in self.callbacks:
+            if callback(entry) is True:
+                self.stopped = self.stopped or "a callback asked for it"
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        previous = signal.getsignal(signal.SIGINT)
+
+        def ask(*_: Any) -> None:
+            self.stopped = "interrupted"
+            signal.signal(signal.SIGINT, previous)
+
+        signal.signal(signal.SIGINT, ask)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, previous)
+
+
+@contextmanager
+def display(show: bool | None, stream: TextIO | None = None) -> Iterator[list[Callback]]:
+    """Callbacks that show progress: a live table on a terminal, plain lines elsewhere; none if `show` is false."""
+    out = stream or sys.stderr
+    terminal = out.isatty()
+    if show is False or (show is None and not terminal):
+        yield []
+        return
+    if not terminal:
+        yield [_Lines(out)]
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(file=out), refresh_per_second=4, transient=True) as live:
+        yield [lambda step: live.update(_table(step))]
+
+
+class _Lines:
+    """A line now and then, and one for each new phase."""
+
+    def __init__(self, stream: TextIO, every: float = 5.0) -> None:
+        self.stream, self.every, self.last, self.phase = stream, every, -every, ""
+
+    def __call__(self, step: Step) -> None:
+        if step.phase == self.phase and step.seconds - self.last < self.every:
+            return
+        self.last, self.phase = step.seconds, step.phase
+        values = "  ".join(f"{name} {value}" for name, value in _facts(step))
+        print(f"pdedkl  {values}", file=self.stream, flush=True)
+
+
+def _facts(step: Step) -> list[tuple[str, str]]:
+    noise = ", ".join(f"{name}: {level:.1e}" for name, level in step.noise.items()) or "known"
+    return [
+        ("phase", step.phase),
+        ("step", str(step.step)),
+        ("objective", f"{step.objective:.2f}"),
+        ("gradient", f"{step.gradient:.1e}"),
+        ("noise", noise),
+        ("steps/s", f"{step.steps_per_second:.1f}"),
+        ("elapsed", f"{step.seconds:.0f} s"),
+        ("left in phase", "–" if step.seconds_left != step.seconds_left else f"< {step.seconds_left:.0f} s"),
+    ]
+
+
+def _table(step: Step) -> Any:
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for name, value in _facts(step):
+        table.add_row(f"[dim]{name}", value)
+    return table

@@ -1,0 +1,157 @@
+"""What training minimises, as a function of one flat vector.
+
+    −log p(y | x) + ½ γ Σ w_i² fan-in_i + weak priors on log σ² and log ℓ
+
+`x` holds the weights `w` of all embeddings, in units of their prior standard deviation `1/√fan-in`, and after them
+everything else that may move: variances, length scales, noise levels, means, coefficients of operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from ..embeddings.base import Linear
+from ..embeddings.push_forward import Normalisation
+from ..inference.evidence import EvidenceInfo, negative_log_evidence
+from ..model import Model
+from ..observations import Observation
+
+# Noise below this part of the data's own size is rounding: less would cost digits in the factorisation, not gain them.
+NOISE_FLOOR = 1e-6
+
+# Standard deviations of the log-normal priors: wide, but they keep a direction that the data say nothing about in reach.
+LOG_LENGTHSCALE_SPREAD = 3.0
+LOG_VARIANCE_SPREAD = 4.0
+
+
+def trainable(model: Model) -> Any:
+    """A tree of booleans: the arrays that training may move. The domain's bounds are arrays as well, and stay."""
+
+    def mark(node: Any) -> Any:
+        if isinstance(node, Normalisation):
+            return jax.tree.map(lambda _: False, node)
+        return eqx.is_inexact_array(node)
+
+    return jax.tree.map(mark, model, is_leaf=lambda node: isinstance(node, Normalisation))
+
+
+def weights_of(model: Model) -> Any:
+    """A tree of booleans: matrices and offsets of the embeddings."""
+
+    def mark(node: Any) -> Any:
+        if isinstance(node, Linear):
+            return jax.tree.map(eqx.is_inexact_array, node)
+        return jax.tree.map(lambda _: False, node)
+
+    return jax.tree.map(mark, model, is_leaf=lambda node: isinstance(node, Linear))
+
+
+def data_scales(observations: Sequence[Observation]) -> dict[str, float]:
+    """The size of the values behind each learned noise level: their spread, or their size where they are constant.
+
+    Values that are zero everywhere have no size of their own and take the largest of the others'.
+    """
+    groups: dict[str, list[np.ndarray]] = {}
+    for item in observations:
+        groups.setdefault(item.noise_name or item.name, []).append(np.asarray(item.values))
+    sizes = {name: _size(np.concatenate(values)) for name, values in groups.items()}
+    fallback = max(sizes.values()) or 1.0
+    return {name: size or fallback for name, size in sizes.items()}
+
+
+def _size(values: np.ndarray) -> float:
+    largest, spread = float(np.max(np.abs(values))), float(np.std(values))
+    return spread if spread > 1e-12 * largest else largest
+
+
+class Objective(eqx.Module):
+    """The objective of one model on one set of observations; `prior_strength` is `γ`."""
+
+    template: Model
+    observations: tuple[Observation, ...]
+    noise_floor: dict[str, Float[Array, ""]]
+    log_variance: Float[Array, ""]
+    prior_strength: Float[Array, ""]
+
+    def __init__(self, model: Model, observations: Sequence[Observation], prior_strength: float = 0.1) -> None:
+        self.template = model
+        self.observations = tuple(observations)
+        scales = data_scales(observations)
+        self.noise_floor = {name: jnp.log(NOISE_FLOOR * scales[name]) for name in model.log_noise}
+        self.log_variance = jnp.log(signal_variance(observations))
+        self.prior_strength = jnp.asarray(float(prior_strength))
+
+    @property
+    def weight_count(self) -> int:
+        return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(self.template, weights_of(self.template))))
+
+    def start(self) -> np.ndarray:
+        """The template's own parameters as a flat vector."""
+        weights, others, _ = self._parts()
+        flat = ravel_pytree(weights)[0] / self._units()
+        return np.concatenate([np.asarray(flat), np.asarray(ravel_pytree(others)[0])])
+
+    def model(self, x: Float[Array, " p"]) -> Model:
+        weights, others, fixed = self._parts()
+        w, unravel_weights = ravel_pytree(weights)
+        _, unravel_others = ravel_pytree(others)
+        model = eqx.combine(unravel_weights(x[: w.size] * self._units()), unravel_others(x[w.size :]), fixed)
+        # A smooth floor: the derivative tells the optimiser that there is nothing below.
+        noise = {name: jnp.logaddexp(level, self.noise_floor[name]) for name, level in model.log_noise.items()}
+        return eqx.tree_at(lambda m: m.log_noise, model, noise) if noise else model
+
+    def value(self, x: Float[Array, " p"]) -> tuple[Float[Array, ""], EvidenceInfo]:
+        model = self.model(x)
+        evidence, info = negative_log_evidence(model, self.observations)
+        w = x[: self.weight_count]
+        return evidence + 0.5 * self.prior_strength * jnp.sum(w**2) + self._kernel_prior(model), info
+
+    def _kernel_prior(self, model: Model) -> Float[Array, ""]:
+        total = jnp.zeros(())
+        for component in model.kernel.components:
+            total += 0.5 * jnp.sum((component.log_lengthscale / LOG_LENGTHSCALE_SPREAD) ** 2)
+            total += 0.5 * jnp.sum(((component.base.log_variance - self.log_variance) / LOG_VARIANCE_SPREAD) ** 2)
+        return total
+
+    def _parts(self) -> tuple[Any, Any, Any]:
+        mask = weights_of(self.template)
+        weights, rest = eqx.partition(self.template, mask)
+        others, fixed = eqx.partition(
+            rest, jax.tree.map(lambda move, w: move and not w, trainable(self.template), mask)
+        )
+        return weights, others, fixed
+
+    def _units(self) -> Float[Array, " w"]:
+        """The prior standard deviation of each weight."""
+
+        def units(node: Any) -> Any:
+            if not isinstance(node, Linear):
+                return jax.tree.map(lambda _: None, node)
+            fan_in = node.matrix.shape[1]
+            offset = None if node.offset is None else jnp.ones_like(node.offset)
+            return Linear(jnp.full(node.matrix.shape, fan_in**-0.5), offset)
+
+        tree = jax.tree.map(units, self.template, is_leaf=lambda node: isinstance(node, Linear))
+        return ravel_pytree(eqx.filter(tree, weights_of(self.template)))[0]
+
+
+@eqx.filter_jit
+def value_and_gradient(objective: Objective, x: Float[Array, " p"]) -> tuple[Array, Array, Array]:
+    """Objective, gradient, and the jitter that the factorisation took."""
+    (value, info), gradient = jax.value_and_grad(objective.value, has_aux=True)(x)
+    return value, gradient, info.jitter
+
+
+def signal_variance(observations: Sequence[Observation]) -> float:
+    """Where the kernel's variance starts: the mean square of the values of `u` itself, if there are any."""
+    of_u = [np.asarray(item.values) for item in observations if item.operator.order == 0]
+    values = np.concatenate(of_u or [np.asarray(item.values) for item in observations])
+    return float(np.mean(values**2)) or max(data_scales(observations).values()) ** 2

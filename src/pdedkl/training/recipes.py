@@ -1,0 +1,187 @@
+"""The default recipe: candidates from simple to rich, each trained to the end, the best evidence wins.
+
+1. *Directions.* A plain Gaussian process is fitted to a part of the data; the slopes of its posterior mean say along
+   which directions the solution varies. Repeated once with a kernel on those directions.
+2. *Candidates.* One smooth function of a few directions (projection), a sum of functions of one direction each
+   (ridges), a sum of functions of one input each (additive), a smooth function of all inputs. Each alternates L-BFGS
+   over kernel and noise with Gauss–Newton steps of the weights. A candidate that leaves nothing unexplained ends it.
+3. *Richer kernels* on the best of them, where something is left: products of inputs (quadratic), sums with the
+   additive and the plain kernel. Each has to earn its place by evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..domain import Domain
+from ..inference.posterior import condition
+from ..kernels import Kernel
+from ..model import Model
+from ..observations import Observation
+from . import starts
+from .objective import Objective, signal_variance
+from .phases import Trained, Trainer
+
+# Enough points to see directions; a fit of them is cheap.
+EXPLORING_POINTS = 400
+EXPLORATIONS = 2
+ROUNDS = 24
+ROUNDS_OF_A_SUM = 8
+POLISHING_BLOCKS = 20
+
+# Relative noise below which nothing is left to explain: more components could only model rounding.
+EXPLAINED = 1e-5
+# Evidence, in nats, that a richer kernel has to gain.
+WORTH_A_COMPONENT = 5.0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One kernel that was trained, and what came out."""
+
+    name: str
+    trained: Trained
+
+    @property
+    def explained(self) -> bool:
+        return self.trained.relative_noise < EXPLAINED
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may choose; `None` leaves the choice to the recipe."""
+
+    model: str
+    seed: int
+    latent_dim: int | None
+    prior_strength: float | None
+    groups: int | None
+
+    @property
+    def strength(self) -> float:
+        return 0.1 if self.prior_strength is None else self.prior_strength
+
+
+class Default:
+    """The default recipe on one set of observations."""
+
+    def __init__(
+        self, domain: Domain, observations: Sequence[Observation], options: Options, trainer: Trainer
+    ) -> None:
+        self.domain, self.observations, self.options, self.trainer = domain, tuple(observations), options, trainer
+        self.variance = signal_variance(observations)
+        self.candidates: list[Candidate] = []
+
+    def run(self) -> Candidate:
+        if self.options.model == "gp":
+            self._alternate("inputs", starts.on_inputs(self.domain, self.variance))
+            return self._polished()
+        rows, strengths, additive_first = self._directions()
+        plan = [lambda: self._projection(rows, strengths)]
+        if self.options.model == "dkl":
+            plan.append(lambda: self._ridges(rows, strengths))
+            plan.insert(0 if additive_first else 2, self._additive)
+            plan.append(lambda: self._alternate("inputs", starts.on_inputs(self.domain, self.variance)))
+        for train in plan:
+            train()
+            if self.best.explained or self.trainer.monitor.stopped:
+                return self.best
+        if self.options.model == "dkl":
+            self._richer()
+        return self._polished()
+
+    @property
+    def best(self) -> Candidate:
+        return min(self.candidates, key=lambda candidate: _rank(candidate.trained.value))
+
+    def _directions(self) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Directions and strengths, and whether a sum of functions of one input each explains the data better."""
+        part = starts.subsample(self.observations, EXPLORING_POINTS, self.options.seed)
+        everywhere = jnp.concatenate([item.points for item in self.observations])
+        count = sum(min(starts.DIRECTIONS_PER_GROUP, size) for _, size in self.domain.layout)
+        matrix = np.zeros((count, self.domain.dim))
+        best = np.inf
+        for turn in range(EXPLORATIONS):
+            kernel = starts.exploring(self.domain, self.variance, matrix)
+            found = self._kernel_only(f"directions {turn + 1}", kernel, part)
+            best = found.value
+            posterior = condition(found.objective.model(jnp.asarray(found.x)), part)
+            gradients = np.asarray(starts.slopes(posterior, everywhere))
+            rows, strengths = starts.principal_directions(self.domain, gradients)
+            matrix = strengths[:, None] * rows * np.sqrt(len(rows))
+        rows, strengths = rows[: starts.DIRECTIONS], strengths[: starts.DIRECTIONS]
+        if self.options.model != "dkl":
+            return rows, strengths, False
+        sums = self._kernel_only("additive?", starts.on_each_input(self.domain, self.variance), part)
+        return rows, strengths, _rank(sums.value) < _rank(best)
+
+    def _kernel_only(self, name: str, kernel: Kernel, part: Sequence[Observation]) -> Trained:
+        objective = Objective(starts.model_of(kernel, part, noise=0.1), part, self.options.strength)
+        return self.trainer.fit_kernel(name, objective, 15)
+
+    def _projection(self, rows: np.ndarray, strengths: np.ndarray) -> None:
+        kept = self.options.latent_dim or len(rows)
+        rows, strengths = _enough(rows, strengths, kept, self.options.seed)
+        self._alternate("projection", starts.projection(self.domain, self.variance, rows, strengths))
+
+    def _ridges(self, rows: np.ndarray, strengths: np.ndarray) -> None:
+        count = self.options.latent_dim or starts.DIRECTIONS
+        self._alternate(
+            "ridges", starts.ridges(self.domain, self.variance, rows, strengths, count, self.options.seed)
+        )
+
+    def _additive(self) -> None:
+        self._alternate("additive", starts.on_each_input(self.domain, self.variance))
+
+    def _richer(self) -> None:
+        linear = next(item for item in self.candidates if item.name == "projection").trained
+        kernel = starts.quadratic(self.domain, linear.objective.model(linear.x).kernel, 32, self.options.seed)
+        self._improve("quadratic", self._warm(kernel, linear), polish=True)
+        for name, other in (("additive", starts.on_each_input), ("inputs", starts.on_inputs)):
+            best = self.best
+            if best.explained or self.trainer.monitor.stopped or name in best.name:
+                continue
+            model = best.trained.objective.model(best.trained.x)
+            kernel = model.kernel + other(self.domain, 1e-2 * self.variance)
+            self._improve(f"{best.name} + {name}", self._warm(kernel, best.trained), polish="quadratic" in best.name)
+
+    def _warm(self, kernel: Kernel, trained: Trained) -> Model:
+        """A model of a richer kernel that goes on from the noise of a simpler one."""
+        noise = trained.objective.model(trained.x).log_noise
+        return starts.with_noise(Model(kernel, self.observations), noise)
+
+    def _alternate(self, name: str, kernel: Kernel) -> None:
+        objective = Objective(starts.model_of(kernel, self.observations), self.observations, self.options.strength)
+        self.candidates.append(Candidate(name, self.trainer.alternate(name, objective, ROUNDS)))
+
+    def _improve(self, name: str, model: Model, polish: bool) -> None:
+        objective = Objective(model, self.observations, self.options.strength)
+        trained = self.trainer.alternate(name, objective, ROUNDS_OF_A_SUM)
+        if polish:
+            trained = self.trainer.polish(f"{name}, polished", objective, POLISHING_BLOCKS, trained.x)
+        if not trained.value > self.best.trained.value - WORTH_A_COMPONENT:
+            self.candidates.append(Candidate(name, trained))
+
+    def _polished(self) -> Candidate:
+        best = self.best
+        if not (best.explained or self.trainer.monitor.stopped):
+            trained = self.trainer.polish("polish", best.trained.objective, POLISHING_BLOCKS, best.trained.x)
+            if trained.value < best.trained.value:
+                self.candidates.append(Candidate(best.name, trained))
+        return self.best
+
+
+def _rank(value: float) -> float:
+    return value if np.isfinite(value) else np.inf
+
+
+def _enough(rows: np.ndarray, strengths: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first `count` directions, and random ones where more are asked for than were found."""
+    extra = np.random.default_rng(seed).normal(size=(max(count - len(rows), 0), rows.shape[1]))
+    extra /= np.linalg.norm(extra, axis=1, keepdims=True)
+    rows = np.concatenate([rows, extra])[:count]
+    return rows, np.concatenate([strengths, np.full(len(extra), starts.WEAKEST)])[:count]

@@ -1,0 +1,126 @@
+"""Where training starts: directions from slopes of a first posterior, and kernels built on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..domain import Domain
+from ..embeddings import Affine, Residual
+from ..inference.posterior import Posterior
+from ..kernels import Kernel, additive, ard, deep
+from ..model import Model
+from ..observations import Observation
+from .objective import data_scales
+
+DIRECTIONS_PER_GROUP = 4
+DIRECTIONS = 8
+
+# A direction along which the first posterior hardly varies still starts with this part of the strongest one's weight.
+WEAKEST = 0.1
+INITIAL_NOISE = 0.03
+
+
+@eqx.filter_jit
+def slopes(posterior: Posterior, points: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """`∇m` of the posterior mean, per half-width of the domain."""
+    scale = posterior.model.kernel.components[0].normalisation.scale
+    return jax.vmap(jax.grad(posterior.mean))(points) / scale
+
+
+def principal_directions(domain: Domain, gradients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the gradients point, strongest first: rows of unit length, and the size of the gradients along them.
+
+    Each named group of coordinates has directions of its own. Space and time often vary together (`e^{-t} cos s` is to
+    first order a function of one combination of both), and a map that starts from the combination does not part them.
+    """
+    found: list[tuple[float, np.ndarray]] = []
+    begin = 0
+    for _, size in domain.layout:
+        part = gradients[:, begin : begin + size]
+        _, strengths, directions = np.linalg.svd(part, full_matrices=size > part.shape[0])
+        strengths = np.concatenate([strengths, np.zeros(len(directions) - len(strengths))])
+        for strength, direction in list(zip(strengths, directions))[:DIRECTIONS_PER_GROUP]:
+            row = np.zeros(domain.dim)
+            row[begin : begin + size] = direction
+            found.append((float(strength), row))
+        begin += size
+    found.sort(key=lambda item: -item[0])
+    strengths = np.asarray([strength for strength, _ in found])
+    largest = strengths[0] if strengths[0] > 0 else 1.0
+    return np.asarray([row for _, row in found]), strengths / largest
+
+
+def exploring(domain: Domain, variance: float, rows: np.ndarray) -> Kernel:
+    """A kernel on the directions known so far, and one on all inputs for the rest."""
+    spread = np.sqrt(domain.dim)
+    return deep(domain, Affine(rows), variance=variance) + ard(domain, variance=variance, lengthscale=spread)
+
+
+def projection(domain: Domain, variance: float, rows: np.ndarray, strengths: np.ndarray) -> Kernel:
+    """One smooth function of a few directions."""
+    matrix = np.sqrt(np.maximum(strengths, WEAKEST))[:, None] * rows
+    return deep(domain, Affine(matrix), variance=4 * variance, lengthscale=np.sqrt(domain.dim) / 2)
+
+
+def ridges(domain: Domain, variance: float, rows: np.ndarray, strengths: np.ndarray, count: int, seed: int) -> Kernel:
+    """A sum of smooth functions of one direction each."""
+    draws = np.random.default_rng(seed).normal(size=(count, len(rows)))
+    matrix = (draws * np.sqrt(np.maximum(strengths, 1e-3 * WEAKEST))) @ rows
+    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+    groups = [(i,) for i in range(count)]
+    spread = np.sqrt(domain.dim) / 2
+    return deep(domain, Affine(matrix), groups=groups, variance=4 * variance / count, lengthscale=spread)
+
+
+def quadratic(domain: Domain, linear: Kernel, width: int, seed: int) -> Kernel:
+    """The projection's map plus a network of squares that starts at almost nothing: products of inputs, such as `μ t`."""
+    component = linear.components[0]
+    matrix = component.embedding.layer.matrix
+    embedding = Residual(
+        domain.dim, len(matrix), width=width, depth=1, activation="square", key=jax.random.PRNGKey(seed)
+    )
+    last = embedding.network.layers[-1].matrix
+    embedding = eqx.tree_at(lambda e: (e.linear.matrix, e.network.layers[-1].matrix), embedding, (matrix, 0.1 * last))
+    return Kernel((eqx.tree_at(lambda c: c.embedding, component, embedding),))
+
+
+def on_inputs(domain: Domain, variance: float) -> Kernel:
+    return ard(domain, variance=4 * variance, lengthscale=np.sqrt(domain.dim))
+
+
+def on_each_input(domain: Domain, variance: float) -> Kernel:
+    return additive(domain, variance=4 * variance / domain.dim)
+
+
+def model_of(kernel: Kernel, observations: Sequence[Observation], noise: float = INITIAL_NOISE) -> Model:
+    """The noise starts at a few per cent of the data, whatever the observations themselves would start from."""
+    model = Model(kernel, observations)
+    scales = data_scales(observations)
+    return with_noise(model, {name: jnp.log(noise * scales[name]) for name in model.log_noise})
+
+
+def with_noise(model: Model, log_noise: dict[str, Array]) -> Model:
+    return eqx.tree_at(lambda m: m.log_noise, model, log_noise) if log_noise else model
+
+
+def subsample(observations: Sequence[Observation], most: int, seed: int) -> tuple[Observation, ...]:
+    """Of each observation the same part, together about `most` points."""
+    total = sum(map(len, observations))
+    if total <= most:
+        return tuple(observations)
+    rng = np.random.default_rng(seed)
+    out = []
+    for item in observations:
+        kept = np.sort(rng.choice(len(item), max(1, round(len(item) * most / total)), replace=False))
+        parts = lambda node, kept=kept, item=item: (
+            node[kept] if eqx.is_array(node) and node.ndim and node.shape[0] == len(item) else node
+        )
+        arrays = jax.tree.map(parts, (item.points, item.values, item.noise))
+        out.append(eqx.tree_at(lambda o: (o.points, o.values, o.noise), item, arrays))
+    return tuple(out)
