@@ -55,8 +55,8 @@ class Posterior(eqx.Module):
     """A model conditioned on observations.
 
     `factor` is the Cholesky factor of the Gram matrix, `alpha` the weights `K⁻¹ (y − A m)`, `jitter` what the
-    factorisation needed, relative to each row's variance, and `objective` the negative log evidence. `training` says how
-    the model came to be, where it was fitted.
+    factorisation needed, relative to each row's variance, and `objective` the negative log evidence. `training` says
+    how the model came to be, where it was fitted.
     """
 
     model: Model

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
-
 from ..domain import Domain
 from ..inference.posterior import Posterior, condition
 from ..observations import Observation, check_observations
 from ..precision import require_float64
 from .journal import Journal, fingerprint
 from .monitor import Callback, Monitor, Step, compile_seconds, display
+from .paper import Paper
 from .phases import Trainer
 from .recipes import Default, Options
 
@@ -105,10 +104,10 @@ def fit(
         monitor = Monitor(callbacks=(*callbacks, *shown))
         trainer = Trainer(Journal(checkpoint, key, checkpoint_every), monitor)
         with monitor.interruptible():
-            run = Default(domain, found, options, trainer)
+            run = (Paper if recipe == "paper" else Default)(domain, found, options, trainer)
             best = run.run()
     trained = best.trained
-    posterior = condition(trained.objective.model(jnp.asarray(trained.x)), found)
+    posterior = condition(trained.model, found)
     report = Training(
         recipe=recipe,
         model=model,

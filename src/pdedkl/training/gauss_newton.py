@@ -25,7 +25,7 @@ from jaxtyping import Array, Float
 from ..inference.cholesky import factorise, solve
 from ..inference.evidence import LinearSystem, linear_system, value_from
 from ..inference.gram import assemble, offsets
-from .objective import Objective
+from .objective import Objective, Vector
 
 # Trust in the linearisation: `λ tr(J S Jᵀ) / tr K`.
 TRUST = np.logspace(-8, 0, 9)
@@ -34,7 +34,7 @@ POINTS_PER_CHUNK = 64
 
 
 @eqx.filter_jit
-def proposals(objective: Objective, x: Float[Array, " p"]) -> tuple[Float[Array, " t"], Float[Array, "t w"]]:
+def proposals(objective: Objective, x: Vector) -> tuple[Float[Array, " t"], Float[Array, "t w"]]:
     """For each `λ` the negative log evidence of the linearised model, and the step of the weights."""
     system = linear_system(objective.model(x), objective.observations)
     block = partial(system.engine.block, system.parameters)
@@ -53,7 +53,7 @@ def proposals(objective: Objective, x: Float[Array, " p"]) -> tuple[Float[Array,
     return jax.lax.map(one, TRUST * jnp.trace(gram) / jnp.where(size > 0, size, 1.0))
 
 
-def _jacobian(objective: Objective, x: Array, system: LinearSystem, alpha: Array) -> Float[Array, "n w"]:
+def _jacobian(objective: Objective, x: Vector, system: LinearSystem, alpha: Array) -> Float[Array, "n w"]:
     """`J S^½`: the weights in `x` are in units of their prior standard deviation already.
 
     A row of the mean depends on its own jet alone, so one pass over all pairs gives the derivative with respect to

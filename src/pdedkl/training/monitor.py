@@ -50,7 +50,7 @@ def compile_seconds() -> float:
 class Monitor:
     """Takes the steps of a run to callbacks and displays; `stopped` says why the run should end, once it should.
 
-    Ctrl-C asks the run to stop after the step; pressed again, it stops at once. A callback stops it by returning `True`.
+    Ctrl-C asks the run to stop after the step; pressed again, it stops at once. So does a callback that returns `True`.
     """
 
     callbacks: Sequence[Callback] = ()

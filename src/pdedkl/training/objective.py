@@ -24,10 +24,12 @@ from ..inference.evidence import EvidenceInfo, negative_log_evidence
 from ..model import Model
 from ..observations import Observation
 
+Vector = Float[Array, " p"] | Float[np.ndarray, " p"]
+
 # Noise below this part of the data's own size is rounding: less would cost digits in the factorisation, not gain them.
 NOISE_FLOOR = 1e-6
 
-# Standard deviations of the log-normal priors: wide, but they keep a direction that the data say nothing about in reach.
+# Standard deviations of log-normal priors: wide, but they keep a direction that the data say nothing about in reach.
 LOG_LENGTHSCALE_SPREAD = 3.0
 LOG_VARIANCE_SPREAD = 4.0
 
@@ -80,14 +82,22 @@ class Objective(eqx.Module):
     noise_floor: dict[str, Float[Array, ""]]
     log_variance: Float[Array, ""]
     prior_strength: Float[Array, ""]
+    kernel_priors: bool = eqx.field(static=True)
 
-    def __init__(self, model: Model, observations: Sequence[Observation], prior_strength: float = 0.1) -> None:
+    def __init__(
+        self,
+        model: Model,
+        observations: Sequence[Observation],
+        prior_strength: float = 0.1,
+        kernel_priors: bool = True,
+    ) -> None:
         self.template = model
         self.observations = tuple(observations)
         scales = data_scales(observations)
         self.noise_floor = {name: jnp.log(NOISE_FLOOR * scales[name]) for name in model.log_noise}
         self.log_variance = jnp.log(signal_variance(observations))
         self.prior_strength = jnp.asarray(float(prior_strength))
+        self.kernel_priors = kernel_priors
 
     @property
     def weight_count(self) -> int:
@@ -96,19 +106,19 @@ class Objective(eqx.Module):
     def start(self) -> np.ndarray:
         """The template's own parameters as a flat vector."""
         weights, others, _ = self._parts()
-        flat = ravel_pytree(weights)[0] / self._units()
+        flat = ravel_pytree(weights)[0] / self.units()
         return np.concatenate([np.asarray(flat), np.asarray(ravel_pytree(others)[0])])
 
-    def model(self, x: Float[Array, " p"]) -> Model:
+    def model(self, x: Vector) -> Model:
         weights, others, fixed = self._parts()
         w, unravel_weights = ravel_pytree(weights)
         _, unravel_others = ravel_pytree(others)
-        model = eqx.combine(unravel_weights(x[: w.size] * self._units()), unravel_others(x[w.size :]), fixed)
+        model = eqx.combine(unravel_weights(x[: w.size] * self.units()), unravel_others(x[w.size :]), fixed)
         # A smooth floor: the derivative tells the optimiser that there is nothing below.
         noise = {name: jnp.logaddexp(level, self.noise_floor[name]) for name, level in model.log_noise.items()}
         return eqx.tree_at(lambda m: m.log_noise, model, noise) if noise else model
 
-    def value(self, x: Float[Array, " p"]) -> tuple[Float[Array, ""], EvidenceInfo]:
+    def value(self, x: Vector) -> tuple[Float[Array, ""], EvidenceInfo]:
         model = self.model(x)
         evidence, info = negative_log_evidence(model, self.observations)
         w = x[: self.weight_count]
@@ -116,6 +126,8 @@ class Objective(eqx.Module):
 
     def _kernel_prior(self, model: Model) -> Float[Array, ""]:
         total = jnp.zeros(())
+        if not self.kernel_priors:
+            return total
         for component in model.kernel.components:
             total += 0.5 * jnp.sum((component.log_lengthscale / LOG_LENGTHSCALE_SPREAD) ** 2)
             total += 0.5 * jnp.sum(((component.base.log_variance - self.log_variance) / LOG_VARIANCE_SPREAD) ** 2)
@@ -129,7 +141,7 @@ class Objective(eqx.Module):
         )
         return weights, others, fixed
 
-    def _units(self) -> Float[Array, " w"]:
+    def units(self) -> Float[Array, " w"]:
         """The prior standard deviation of each weight."""
 
         def units(node: Any) -> Any:
@@ -144,10 +156,15 @@ class Objective(eqx.Module):
 
 
 @eqx.filter_jit
-def value_and_gradient(objective: Objective, x: Float[Array, " p"]) -> tuple[Array, Array, Array]:
+def value_and_gradient(objective: Objective, x: Vector) -> tuple[Array, Array, Array]:
     """Objective, gradient, and the jitter that the factorisation took."""
     (value, info), gradient = jax.value_and_grad(objective.value, has_aux=True)(x)
     return value, gradient, info.jitter
+
+
+@eqx.filter_jit
+def model_at(objective: Objective, x: Vector) -> Model:
+    return objective.model(x)
 
 
 def signal_variance(observations: Sequence[Observation]) -> float:

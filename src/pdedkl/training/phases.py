@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..model import Model
 from . import lbfgs
 from .gauss_newton import proposals
 from .journal import Journal, State
 from .monitor import Monitor
-from .objective import NOISE_FLOOR, Objective, value_and_gradient
+from .objective import NOISE_FLOOR, Objective, model_at, value_and_gradient
 
 # Iterations of L-BFGS between two Gauss–Newton steps.
 ITERATIONS_PER_ROUND = 8
@@ -29,11 +30,14 @@ class Trained(NamedTuple):
     rejected: int
 
     @property
+    def model(self) -> Model:
+        return model_at(self.objective, self.x)
+
+    @property
     def relative_noise(self) -> float:
         """The largest of the learned noise levels, relative to its data: what the model leaves unexplained."""
-        model = self.objective.model(self.x)
         floors = self.objective.noise_floor
-        levels = [NOISE_FLOOR * float(np.exp(level - floors[name])) for name, level in model.log_noise.items()]
+        levels = [NOISE_FLOOR * float(np.exp(level - floors[name])) for name, level in self.model.log_noise.items()]
         return max(levels, default=0.0)
 
 
@@ -117,9 +121,7 @@ class Trainer:
 
     def _round(self, name: str, objective: Objective, state: State, rounds: int) -> State:
         before = float(state["value"])
-        after = self._block(
-            name, objective, state | {"moves": np.zeros((0, 0))}, ITERATIONS_PER_ROUND, frozen=True
-        )
+        after = self._block(name, objective, state | {"moves": np.zeros((0, 0))}, ITERATIONS_PER_ROUND, frozen=True)
         count = objective.weight_count
         x, value, rejected = after["x"], float(after["value"]), int(after["rejected"])
         if count and np.isfinite(value) and not self.monitor.stopped:
@@ -140,7 +142,7 @@ class Trainer:
         }
 
     def _report(self, name: str, objective: Objective, step: int, steps: int, fixed: np.ndarray, inner: lbfgs.State):
-        noise = objective.model(np.concatenate([fixed, inner.x])).noise()
+        noise = model_at(objective, np.concatenate([fixed, inner.x])).noise()
         size = float(np.linalg.norm(inner.gradient))
         self.monitor.report(name, step, max(steps, step + 1), float(inner.value), size, noise)
 

@@ -69,9 +69,7 @@ class Options:
 class Default:
     """The default recipe on one set of observations."""
 
-    def __init__(
-        self, domain: Domain, observations: Sequence[Observation], options: Options, trainer: Trainer
-    ) -> None:
+    def __init__(self, domain: Domain, observations: Sequence[Observation], options: Options, trainer: Trainer) -> None:
         self.domain, self.observations, self.options, self.trainer = domain, tuple(observations), options, trainer
         self.variance = signal_variance(observations)
         self.candidates: list[Candidate] = []
@@ -109,7 +107,7 @@ class Default:
             kernel = starts.exploring(self.domain, self.variance, matrix)
             found = self._kernel_only(f"directions {turn + 1}", kernel, part)
             best = found.value
-            posterior = condition(found.objective.model(jnp.asarray(found.x)), part)
+            posterior = condition(found.model, part)
             gradients = np.asarray(starts.slopes(posterior, everywhere))
             rows, strengths = starts.principal_directions(self.domain, gradients)
             matrix = strengths[:, None] * rows * np.sqrt(len(rows))
@@ -130,29 +128,25 @@ class Default:
 
     def _ridges(self, rows: np.ndarray, strengths: np.ndarray) -> None:
         count = self.options.latent_dim or starts.DIRECTIONS
-        self._alternate(
-            "ridges", starts.ridges(self.domain, self.variance, rows, strengths, count, self.options.seed)
-        )
+        self._alternate("ridges", starts.ridges(self.domain, self.variance, rows, strengths, count, self.options.seed))
 
     def _additive(self) -> None:
         self._alternate("additive", starts.on_each_input(self.domain, self.variance))
 
     def _richer(self) -> None:
         linear = next(item for item in self.candidates if item.name == "projection").trained
-        kernel = starts.quadratic(self.domain, linear.objective.model(linear.x).kernel, 32, self.options.seed)
+        kernel = starts.quadratic(self.domain, linear.model.kernel, 32, self.options.seed)
         self._improve("quadratic", self._warm(kernel, linear), polish=True)
         for name, other in (("additive", starts.on_each_input), ("inputs", starts.on_inputs)):
             best = self.best
             if best.explained or self.trainer.monitor.stopped or name in best.name:
                 continue
-            model = best.trained.objective.model(best.trained.x)
-            kernel = model.kernel + other(self.domain, 1e-2 * self.variance)
+            kernel = best.trained.model.kernel + other(self.domain, 1e-2 * self.variance)
             self._improve(f"{best.name} + {name}", self._warm(kernel, best.trained), polish="quadratic" in best.name)
 
     def _warm(self, kernel: Kernel, trained: Trained) -> Model:
         """A model of a richer kernel that goes on from the noise of a simpler one."""
-        noise = trained.objective.model(trained.x).log_noise
-        return starts.with_noise(Model(kernel, self.observations), noise)
+        return starts.with_noise(Model(kernel, self.observations), trained.model.log_noise)
 
     def _alternate(self, name: str, kernel: Kernel) -> None:
         objective = Objective(starts.model_of(kernel, self.observations), self.observations, self.options.strength)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..domain import Domain
-from ..embeddings import Affine, Residual
+from ..embeddings import Affine, Embedding, Residual
 from ..inference.posterior import Posterior
 from ..kernels import Kernel, additive, ard, deep
 from ..model import Model
@@ -79,15 +79,21 @@ def ridges(domain: Domain, variance: float, rows: np.ndarray, strengths: np.ndar
 
 
 def quadratic(domain: Domain, linear: Kernel, width: int, seed: int) -> Kernel:
-    """The projection's map plus a network of squares that starts at almost nothing: products of inputs, such as `μ t`."""
+    """The projection's map plus a network of squares that starts at almost nothing: products such as `μ t`."""
     component = linear.components[0]
-    matrix = component.embedding.layer.matrix
+    matrix = linear_map(component.embedding)
     embedding = Residual(
         domain.dim, len(matrix), width=width, depth=1, activation="square", key=jax.random.PRNGKey(seed)
     )
     last = embedding.network.layers[-1].matrix
     embedding = eqx.tree_at(lambda e: (e.linear.matrix, e.network.layers[-1].matrix), embedding, (matrix, 0.1 * last))
     return Kernel((eqx.tree_at(lambda c: c.embedding, component, embedding),))
+
+
+def linear_map(embedding: Embedding) -> Float[Array, "h d"]:
+    if not isinstance(embedding, Affine):
+        raise TypeError(f"Expected a linear map: got {type(embedding).__name__}.")
+    return embedding.layer.matrix
 
 
 def on_inputs(domain: Domain, variance: float) -> Kernel:
