@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: demo test lint types unit bench-core lock clean
+.PHONY: demo test lint types unit bench-core accuracy lock clean
 
 demo: $(VENV)/ready
 	$(RUN) examples/heat.py
@@ -22,6 +22,10 @@ unit: $(VENV)/ready
 
 bench-core: $(VENV)/ready
 	$(RUN) benchmarks/core.py
+
+# Long: ten problems, three models, three seeds, then the paper's recipe.
+accuracy: $(VENV)/ready
+	$(RUN) benchmarks/accuracy.py
 
 # Everything is pinned with hashes; the package itself is installed in place.
 $(VENV)/ready: requirements.lock pyproject.toml

@@ -33,9 +33,9 @@ Callback = Callable[[Step], Any]
 _compile_seconds = [0.0]
 
 
-def _count_compilation(event: str, seconds: float, **_: Any) -> None:
+def _count_compilation(event: str, duration_secs: float, **_: Any) -> None:
     if event.startswith("/jax/core/compile/"):
-        _compile_seconds[0] += seconds
+        _compile_seconds[0] += duration_secs
 
 
 monitoring.register_event_duration_secs_listener(_count_compilation)

@@ -113,7 +113,9 @@ class Objective(eqx.Module):
         weights, others, fixed = self._parts()
         w, unravel_weights = ravel_pytree(weights)
         _, unravel_others = ravel_pytree(others)
-        model = eqx.combine(unravel_weights(x[: w.size] * self.units()), unravel_others(x[w.size :]), fixed)
+        model = eqx.combine(
+            unravel_weights(jnp.asarray(x[: w.size]) * self.units()), unravel_others(jnp.asarray(x[w.size :])), fixed
+        )
         # A smooth floor: the derivative tells the optimiser that there is nothing below.
         noise = {name: jnp.logaddexp(level, self.noise_floor[name]) for name, level in model.log_noise.items()}
         return eqx.tree_at(lambda m: m.log_noise, model, noise) if noise else model

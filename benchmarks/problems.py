@@ -1,0 +1,144 @@
+"""The problems of `make accuracy`: the paper's seven rows, and three whose solutions vary along many directions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import pdedkl as pk
+
+TEST_POINTS = 1000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Relative errors to reach, and the paper's own."""
+
+    u: float
+    f: float
+    paper: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """An equation with its exact solution, and how many points of it are given."""
+
+    domain: pk.Domain
+    operator: pk.Operator
+    exact: Callable[[Any], Any]
+    boundary: int
+    initial: int
+    source: int
+    limits: Limits
+
+    @property
+    def points(self) -> str:
+        return f"{self.boundary} + {self.initial} + {self.source}"
+
+    def sample(self, seed: int) -> tuple[list[pk.Observation], np.ndarray]:
+        """The data, and fresh interior points to test on, all uniform."""
+        rng = np.random.default_rng([seed, 1])
+        lower, upper = np.asarray(self.domain.lower), np.asarray(self.domain.upper)
+        names = [name for name, size in self.domain.layout for _ in range(size)]
+        space = np.asarray([i for i, name in enumerate(names) if name == "x"])
+
+        def inside(n: int) -> np.ndarray:
+            return rng.uniform(lower, upper, (n, self.domain.dim))
+
+        faces = inside(self.boundary)
+        axis = rng.choice(space, self.boundary)
+        faces[np.arange(self.boundary), axis] = np.where(rng.random(self.boundary) < 0.5, lower[axis], upper[axis])
+        start = inside(self.initial)
+        if self.initial:
+            start[:, names.index("t")] = lower[names.index("t")]
+        of_u, of_f = np.concatenate([faces, start]), inside(self.source)
+        data = [
+            pk.Observation(pk.identity, of_u, self.u(of_u)),
+            pk.Observation(self.operator, of_f, self.f(of_f)),
+        ]
+        return data, inside(TEST_POINTS)
+
+    def u(self, q: np.ndarray) -> np.ndarray:
+        return np.asarray(jax.jit(jax.vmap(self.exact))(q))
+
+    def f(self, q: np.ndarray) -> np.ndarray:
+        return np.asarray(jax.jit(jax.vmap(self.operator(self.exact)))(q))
+
+
+def poisson(d: int, boundary: int, source: int, limits: Limits) -> Case:
+    domain, x = box(d)
+    exact = lambda q: jnp.sin(jnp.sum(q)) + jnp.cos(jnp.sum(q))
+    return Case(domain, pk.Laplacian(x), exact, boundary, 0, source, limits)
+
+
+def heat(d: int, boundary: int, initial: int, source: int, limits: Limits) -> Case:
+    domain = pk.Domain(x=[(0, 1)] * d, t=(0, 1))
+    x, t = domain.coordinates("x", "t")
+    exact = lambda q: jnp.exp(-t(q)) * jnp.cos(jnp.mean(x(q)))
+    return Case(domain, pk.D(t) - pk.Laplacian(x), exact, boundary, initial, source, limits)
+
+
+def advection_diffusion_reaction(d: int, boundary: int, initial: int, source: int, limits: Limits) -> Case:
+    domain = pk.Domain(x=[(0, 1)] * d, t=(0, 1))
+    x, t = domain.coordinates("x", "t")
+    operator = pk.D(t) - pk.Laplacian(x) + pk.Directional(x, np.ones(d)) + pk.identity
+    exact = lambda q: jnp.exp(-t(q)) * jnp.sin(jnp.mean(x(q)))
+    return Case(domain, operator, exact, boundary, initial, source, limits)
+
+
+def parametric_heat(boundary: int, initial: int, source: int, limits: Limits) -> Case:
+    domain = pk.Domain(x=(0, 1), t=(0, 1), mu=[(0.8, 1.2), (0.7, 1.3), (0.9, 1.1)])
+    x, t, mu = domain.coordinates("x", "t", "mu")
+
+    def exact(q):
+        decay, frequency, amplitude = mu(q)
+        return amplitude * jnp.exp(-decay * t(q)) * jnp.sin(2 * jnp.pi * frequency * x(q))
+
+    return Case(domain, pk.D(t) - pk.Laplacian(x), exact, boundary, initial, source, limits)
+
+
+def random_ridges(d: int, boundary: int, source: int, limits: Limits) -> Case:
+    domain, x = box(d)
+    rng = np.random.default_rng(2024)
+    amplitudes, directions = rng.normal(size=4), rng.normal(size=(4, d))
+    exact = lambda q: jnp.dot(amplitudes, jnp.sin(directions @ q))
+    return Case(domain, pk.Laplacian(x), exact, boundary, 0, source, limits)
+
+
+def sum_of_sines(d: int, boundary: int, source: int, limits: Limits) -> Case:
+    domain, x = box(d)
+    return Case(domain, pk.Laplacian(x), lambda q: jnp.sum(jnp.sin(jnp.pi * q / 2)), boundary, 0, source, limits)
+
+
+def anisotropic(d: int, boundary: int, source: int, limits: Limits) -> Case:
+    domain, x = box(d)
+    rng = np.random.default_rng(2025)
+    first, second = rng.normal(size=(2, d))
+    rotation, _ = np.linalg.qr(rng.normal(size=(d, d)))
+    tensor = (rotation * np.logspace(-3, 0, d)) @ rotation.T
+    exact = lambda q: jnp.sin(first @ q) * jnp.cos(second @ q)
+    return Case(domain, pk.Diffusion(x, 0.5 * (tensor + tensor.T)), exact, boundary, 0, source, limits)
+
+
+def box(d: int) -> tuple[pk.Domain, pk.Coordinates]:
+    domain = pk.Domain(x=[(0, 1)] * d)
+    return domain, domain.coordinates("x")
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "poisson-10": lambda: poisson(10, 100, 100, Limits(1e-5, 1e-4, (9.0e-3, 1.1e-2))),
+    "poisson-50": lambda: poisson(50, 500, 500, Limits(1e-5, 1e-4, (3.4e-2, 4.3e-2))),
+    "heat-10": lambda: heat(10, 100, 50, 150, Limits(1e-5, 1e-4, (2.9e-3, 2.1e-2))),
+    "heat-50": lambda: heat(50, 200, 100, 300, Limits(2e-5, 5e-4, (1.5e-2, 2.7e-2))),
+    "adr-10": lambda: advection_diffusion_reaction(10, 100, 50, 150, Limits(1e-5, 1e-4, (7.1e-3, 2.6e-2))),
+    "adr-50": lambda: advection_diffusion_reaction(50, 200, 100, 300, Limits(2e-5, 5e-4, (2.3e-2, 3.0e-2))),
+    "parametric-heat": lambda: parametric_heat(100, 50, 150, Limits(1e-3, 2e-3, (7.2e-3, 8.2e-3))),
+    "ridges-10": lambda: random_ridges(10, 300, 300, Limits(1e-4, 1e-4)),
+    "sines-50": lambda: sum_of_sines(50, 500, 500, Limits(1e-4, 1e-4)),
+    "anisotropic-10": lambda: anisotropic(10, 300, 300, Limits(1e-4, 1e-4)),
+}
