@@ -1,0 +1,122 @@
+"""What annotations cannot say of a loaded model: that its parts fit each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..domain import Coordinates
+from ..embeddings import MLP, LatentJet, Normalisation
+from ..inference import Posterior
+from ..kernels import BaseKernel, Component, Kernel
+from ..model import ENGINES, Model
+from ..observations import Observation, _check_operator_at
+from ..operators import Diffusion, Directional, Divergence, Partial
+from ..operators.base import Sum
+from ..operators.derivatives import _ConstantTensor
+from .fields import MisfitError
+
+
+def check_object(made: Any, where: str) -> None:
+    """One object by itself; its parts have been checked before it."""
+    if problem := _problem_of(made):
+        raise MisfitError(f"{where}: {problem}")
+
+
+def _problem_of(made: Any) -> str | None:
+    match made:
+        case Coordinates():
+            return _coordinates(made.indices, made.layout, made.scalar)
+        case Partial():
+            if len(made.label) != len(made.indices):
+                return f"{len(made.indices)} indices and {len(made.label)} labels"
+            return _coordinates(made.indices, made.space, False)
+        case Directional() if not callable(made.vector) and made.vector.shape != (len(made.x),):
+            return f"a direction over {len(made.x)} coordinates has shape {made.vector.shape}"
+        case Diffusion() | Divergence():
+            return _tensor(made.a, len(made.x))
+        case Sum(terms=()) | MLP(layers=()) | Kernel(components=()):
+            return f"a {type(made).__name__} of nothing"
+        case Normalisation() if made.centre.shape != (sum(size for _, size in made.layout),):
+            return f"{made.centre.shape[0]} coordinates for the layout {made.layout}"
+        case BaseKernel() if len(made.groups) != made.log_variance.shape[0] or not all(made.groups):
+            return f"{made.log_variance.shape[0]} variances for the groups {made.groups}"
+        case Observation(noise=jax.Array()) if not np.all(np.asarray(made.noise) >= 0):
+            return "a noise level below zero"
+        case Component():
+            return _component(made)
+        case Model() if made.engine not in ENGINES:
+            return f"the engine {made.engine!r} is none of {', '.join(ENGINES)}"
+    return None
+
+
+def _coordinates(indices: tuple[int, ...], layout: tuple[tuple[str, int], ...], scalar: bool) -> str | None:
+    dim = sum(size for _, size in layout)
+    if not indices or not all(0 <= i < dim for i in indices) or (scalar and len(indices) != 1):
+        return f"indices {indices} of points with {dim} coordinates"
+    return None
+
+
+def _tensor(a: Any, k: int) -> str | None:
+    """A function, or a number, a diagonal, or a matrix with its directions."""
+    if not isinstance(a, _ConstantTensor):
+        return None if callable(a) else f"a coefficient that is a {type(a).__name__}"
+    if a.value.shape not in {(), (k,), (k, k)}:
+        return f"a coefficient of shape {a.value.shape} over {k} coordinates"
+    if a.value.ndim < 2:
+        return None if a.directions is None and a.weights is None else "directions without a matrix"
+    if a.directions is None or a.weights is None or a.directions.shape != (*a.weights.shape, k) or a.weights.ndim != 1:
+        return f"a matrix over {k} coordinates without directions and weights that fit"
+    return None
+
+
+def _component(made: Component) -> str | None:
+    d, h = made.normalisation.centre.shape[0], made.log_lengthscale.shape[0]
+    if made.embedding.input_dim not in (None, d):
+        return f"an embedding of {made.embedding.input_dim} inputs over {d} coordinates"
+    try:
+        shape = jax.eval_shape(made.embedding, jax.ShapeDtypeStruct((d,), float)).shape
+    except (TypeError, ValueError) as error:
+        return f"layers that do not fit each other ({str(error).splitlines()[0]})"
+    if shape != (h,):
+        return f"an embedding to shape {shape} with {h} length scales"
+    if not all(0 <= i < h for group in made.base.groups for i in group):
+        return f"groups {made.base.groups} of {h} latent coordinates"
+    return None
+
+
+def check_posterior(posterior: Posterior) -> None:
+    """The kernel with itself, the observations with the model, the solved system with both."""
+    model, observations = posterior.model, posterior.observations
+    if not observations:
+        raise MisfitError("there is no observation")
+    if len({component.normalisation.layout for component in model.kernel.components}) > 1:
+        raise MisfitError("the components of the kernel are over different domains")
+    model.check(observations)
+    n = sum(map(len, observations))
+    if posterior.alpha.shape != (n,):
+        raise MisfitError(f"there are {n} values and the weights `alpha` have shape {posterior.alpha.shape}")
+    if model.engine == "closed-form":
+        _check_jets(posterior)
+
+
+def _check_jets(posterior: Posterior) -> None:
+    widths = [component.latent_dim for component in posterior.model.kernel.components]
+    if len(posterior.sections) != len(posterior.observations):
+        raise MisfitError(f"{len(posterior.observations)} observations have {len(posterior.sections)} lists of jets")
+    for item, jets in zip(posterior.observations, posterior.sections):
+        shapes = (
+            [jet.z.shape if isinstance(jet, LatentJet) else None for jet in jets] if jets.__class__ is tuple else None
+        )
+        if shapes != (wanted := [(len(item), width) for width in widths]):
+            raise MisfitError(f"the jets of observation {item.name!r} need shapes {wanted} and have {shapes}")
+
+
+def check_traced(posterior: Posterior) -> None:
+    """Trace every operator, and the mean, at one point: shapes that do not fit show here."""
+    for item in posterior.observations:
+        _check_operator_at(item.operator, np.asarray(item.points)[0])
+    if (shape := jax.eval_shape(posterior.model.mean, posterior.observations[0].points[0]).shape) != ():
+        raise ValueError(f"the prior mean needs to be one number at each point and has shape {shape}")

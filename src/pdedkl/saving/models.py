@@ -1,0 +1,163 @@
+"""Save a posterior, load it again with the same bits, describe a file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..inference import Posterior
+from ..observations import Learned, Observation
+from ..operators import Parameter
+from ..precision import require_float64
+from .checks import check_posterior, check_traced
+from .fields import MisfitError, described
+from .file import AGAIN, read, read_header, write
+from .functions import FunctionsNotSaved, call, check_given, check_values, listed, values_of
+from .tree import Decoder, Encoder, NotRegisteredError
+
+HEADER = {"format", "version", "pdedkl", "summary", "functions", "extra", "posterior"}
+FUNCTION = {"in", "values"}
+
+
+def save(
+    posterior: Posterior, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None, stacklevel: int = 2
+) -> None:
+    """Write the posterior to one file; `extra` is anything in JSON that should travel with it."""
+    if not isinstance(posterior, Posterior):
+        raise TypeError(
+            f"A Posterior can be saved, from condition(model, observations): got {type(posterior).__name__}."
+        )
+    from .. import __version__
+
+    _check_extra(extra)
+    encoder = Encoder()
+    # The rows of this engine are the points and the operator, repeated: they are made again on loading.
+    kept = dataclasses.replace(posterior, sections=()) if posterior.model.engine == "autodiff" else posterior
+    tree = encoder.encode(kept, "")
+    for i, (name, fn) in enumerate(encoder.of_point.items()):
+        encoder.functions[name]["values"] = encoder.encode(values_of(fn, posterior), f"functions.{i}")
+    header = {
+        "pdedkl": __version__,
+        "summary": _summary(posterior),
+        "functions": encoder.functions,
+        "extra": extra or {},
+        "posterior": tree,
+    }
+    # What is written can be read: better an error now than a file that does not load.
+    _restored(path, json.loads(json.dumps(header)), encoder.tensors, encoder.given)
+    write(Path(path), header, encoder.tensors)
+    if encoder.functions:
+        warnings.warn(
+            f"A model file holds no Python functions. Keep {listed(encoder.functions)}, and load with "
+            f"{call(path, encoder.functions)}.",
+            FunctionsNotSaved,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def load(path: str | os.PathLike[str], *, functions: Mapping[str, Callable] | None = None) -> Posterior:
+    """The posterior that was saved, with the same predictions to the last bit.
+
+    `functions` gives again, by name, what no data file can hold: functions in coefficients, operators and the prior
+    mean. Saving warns of them, and `describe(path)["functions"]` lists them.
+    """
+    require_float64()
+    header, tensors = read(Path(path))
+    if set(header) != HEADER:
+        raise ValueError(f"The header of {path} needs the entries {sorted(HEADER)} and has {sorted(header)}. {AGAIN}")
+    wanted, given = header["functions"], dict(functions or {})
+    if not (isinstance(wanted, dict) and all(isinstance(e, dict) and set(e) == FUNCTION for e in wanted.values())):
+        raise ValueError(f"The header of {path} needs {sorted(FUNCTION)} of every function by name. {AGAIN}")
+    check_given(path, wanted, given)
+    return _restored(path, header, tensors, given)
+
+
+def _restored(
+    path: Any, header: dict[str, Any], tensors: dict[str, np.ndarray], given: dict[str, Callable]
+) -> Posterior:
+    wanted, decoder = header["functions"], Decoder(tensors, given)
+    with _fitting(path):
+        posterior = decoder.decode(header["posterior"], "posterior")
+        if not isinstance(posterior, Posterior):
+            raise MisfitError(f"the header describes no posterior, but {described(posterior)}")
+        values = {name: decoder.decode(entry["values"], f"functions.{name}") for name, entry in wanted.items()}
+        if unused := sorted(set(tensors) - decoder.used) + sorted(set(wanted) - set(decoder.of_point)):
+            raise MisfitError(f"{', '.join(unused)} belongs to nothing")
+        check_posterior(posterior)
+    for name, fn in decoder.of_point.items():
+        check_values(path, name, fn, values[name], posterior)
+    with _fitting(path):
+        check_traced(posterior)
+    return posterior if posterior.model.engine == "closed-form" else _with_rows(posterior)
+
+
+def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The header of a model file: `summary`, `functions`, `extra`, versions, and the tree of the posterior.
+
+    Arrays are not read, so the checksum is not verified.
+    """
+    return read_header(Path(path))
+
+
+@contextmanager
+def _fitting(path: Any) -> Iterator[None]:
+    """Say of whatever goes wrong in here that the file is the reason."""
+    try:
+        yield
+    except NotRegisteredError as error:
+        raise ValueError(
+            f"{path} holds an object of your own class {str(error)!r}: call pdedkl.saving.register({str(error)!r}, …) "
+            "with that class before loading."
+        ) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"The model file {path} does not fit together: {str(error).rstrip('.')}. {AGAIN}") from None
+
+
+def _with_rows(posterior: Posterior) -> Posterior:
+    model, engine = posterior.model, posterior.engine
+    rows = (engine.rows(model.kernel, model.bound(o.operator), o.points) for o in posterior.observations)
+    return dataclasses.replace(posterior, sections=tuple(rows))
+
+
+def _check_extra(extra: Any) -> None:
+    if not (extra is None or isinstance(extra, dict)):
+        raise TypeError(f"`extra` needs to be a dictionary: got {type(extra).__name__}.")
+    try:
+        json.dumps(extra, allow_nan=False, sort_keys=True)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"`extra` needs what JSON can hold: strings, finite numbers, lists and dictionaries by string; {error}."
+        ) from None
+
+
+def _summary(posterior: Posterior) -> dict[str, Any]:
+    """For a reader; nothing of it is used on loading."""
+    model, observations = posterior.model, posterior.observations
+    bound = [model.bound(item.operator) for item in observations]
+    leaves = jax.tree.leaves(bound, is_leaf=lambda node: isinstance(node, Parameter))
+    return {
+        "coordinates": dict(model.kernel.layout),
+        "observations": [
+            {"name": o.name, "operator": str(o.operator), "points": len(o), "noise": _noise(o)} for o in observations
+        ],
+        "noise": model.noise(),
+        "coefficients": {leaf.name: float(leaf.value) for leaf in leaves if isinstance(leaf, Parameter)},
+        "engine": model.engine,
+        "objective": float(posterior.objective),
+        "jitter": float(posterior.jitter),
+    }
+
+
+def _noise(item: Observation) -> float | str:
+    if isinstance(item.noise, Learned):
+        return f"learned: {item.noise_name}"
+    return float(item.noise) if item.noise.ndim == 0 else "one for each point"

@@ -1,0 +1,100 @@
+"""The classes that a model file may hold, each with a short tag that never changes.
+
+A file names tags only. What is not listed here is not built, so a file cannot make a program import or run anything.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..domain import Coordinates
+from ..embeddings import (
+    MLP,
+    Activation,
+    Affine,
+    Bottleneck,
+    IdentityEmbedding,
+    LatentJet,
+    Linear,
+    Normalisation,
+    Residual,
+)
+from ..inference import Posterior
+from ..kernels import BaseKernel, Component, Kernel, Matern, RationalQuadratic, SquaredExponential
+from ..means import ConstantMean, FunctionMean, ZeroMean
+from ..model import Model
+from ..observations import Learned, Observation
+from ..operators.base import Composed, Identity, Scaled, Sum
+from ..operators.coefficients import Coefficient, Constant, Parameter, Product
+from ..operators.derivatives import Diffusion, Directional, Divergence, Laplacian, Partial, _ConstantTensor
+from ..training import Step, Training
+
+OWN_TAG = "user:"
+
+_CLASSES: dict[str, type] = {
+    "activation": Activation,
+    "affine": Affine,
+    "base-kernel": BaseKernel,
+    "bottleneck": Bottleneck,
+    "coefficient": Coefficient,
+    "component": Component,
+    "composed": Composed,
+    "constant": Constant,
+    "constant-mean": ConstantMean,
+    "constant-tensor": _ConstantTensor,
+    "coordinates": Coordinates,
+    "diffusion": Diffusion,
+    "directional": Directional,
+    "divergence": Divergence,
+    "function-mean": FunctionMean,
+    "identity": Identity,
+    "identity-embedding": IdentityEmbedding,
+    "kernel": Kernel,
+    "laplacian": Laplacian,
+    "latent-jet": LatentJet,
+    "learned": Learned,
+    "linear": Linear,
+    "matern": Matern,
+    "mlp": MLP,
+    "model": Model,
+    "normalisation": Normalisation,
+    "observation": Observation,
+    "parameter": Parameter,
+    "partial": Partial,
+    "posterior": Posterior,
+    "product": Product,
+    "rational-quadratic": RationalQuadratic,
+    "residual": Residual,
+    "scaled": Scaled,
+    "squared-exponential": SquaredExponential,
+    "step": Step,
+    "sum": Sum,
+    "training": Training,
+    "zero-mean": ZeroMean,
+}
+_TAGS: dict[type, str] = {cls: tag for tag, cls in _CLASSES.items()}
+
+
+def register(name: str, cls: type) -> None:
+    """Let model files hold your own operator, embedding, profile or mean, under a name that you keep.
+
+    Its fields are stored one by one, and a loaded object is made from them without a call of `__init__`. Call it
+    wherever such files are saved or loaded.
+    """
+    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
+        raise TypeError(f"register(name, cls) takes a class made of fields, such as an Embedding: got {cls!r}.")
+    if cls in _TAGS and not _TAGS[cls].startswith(OWN_TAG):
+        raise ValueError(f"{cls.__name__} is part of pdedkl and needs no registering.")
+    if not (isinstance(name, str) and name):
+        raise TypeError(f"register(name, cls) needs a string as the name: got {name!r}.")
+    _TAGS.pop(_CLASSES.get(tag := OWN_TAG + name, cls), None)  # a class that a notebook has defined anew
+    _CLASSES[tag] = cls
+    _TAGS[cls] = tag
+
+
+def tag_of(cls: type) -> str | None:
+    return _TAGS.get(cls)
+
+
+def class_of(tag: str) -> type | None:
+    return _CLASSES.get(tag)
