@@ -129,7 +129,7 @@ class Posterior(eqx.Module):
         """
         from ..saving import save
 
-        save(self, path, extra=extra, stacklevel=3)
+        save(self, path, extra=extra, stacklevel=4)  # past this method and its wrapper in equinox
 
     def _with_data(self, q: Array) -> Array:
         parts = [self.engine.with_value(self.model.kernel, q, rows) for rows in self.sections]

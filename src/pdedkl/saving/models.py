@@ -60,7 +60,7 @@ def save(
             f"A model file holds no Python functions. Keep {listed(encoder.functions)}, and load with "
             f"{call(path, encoder.functions)}.",
             FunctionsNotSaved,
-            stacklevel=stacklevel + 1,
+            stacklevel=stacklevel,
         )
 
 
