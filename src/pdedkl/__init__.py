@@ -35,6 +35,7 @@ from .operators import (  # noqa: E402
     identity,
 )
 from .saving import load  # noqa: E402
+from .search import Evaluation, Search, search  # noqa: E402
 from .training import Step, Training, fit  # noqa: E402
 
 __version__ = "0.1.0"
@@ -53,6 +54,7 @@ __all__ = [
     "Divergence",
     "Domain",
     "Embedding",
+    "Evaluation",
     "FunctionMean",
     "IdentityEmbedding",
     "Kernel",
@@ -71,6 +73,7 @@ __all__ = [
     "Profile",
     "RationalQuadratic",
     "Residual",
+    "Search",
     "SquaredExponential",
     "Step",
     "Training",
@@ -83,4 +86,5 @@ __all__ = [
     "identity",
     "load",
     "negative_log_evidence",
+    "search",
 ]

@@ -1,0 +1,68 @@
+"""One value of the search set: train with it, and record what came out."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..observations import Observation
+from ..training import fit
+from .space import Parameters
+
+# From parameters to the objective and the trained posterior.
+Train = Callable[[Parameters], tuple[float, Any]]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One training of a search. `objective` is `None` where it failed, and `error` says how."""
+
+    parameters: Parameters
+    objective: float | None
+    seconds: float
+    error: str | None = None
+
+    @property
+    def rank(self) -> float:
+        return math.inf if self.objective is None else self.objective
+
+
+@dataclass(frozen=True)
+class Fit:
+    """`pdedkl.fit` as a function of the parameters that are searched."""
+
+    problem: Any
+    data: Sequence[Observation]
+    options: Mapping[str, Any]
+
+    def __call__(self, parameters: Parameters) -> tuple[float, Any]:
+        posterior = fit(self.problem, self.data, progress=False, **self.options, **parameters)
+        if posterior.training.stopped == "interrupted":
+            raise KeyboardInterrupt  # half a training says nothing about its parameters
+        return posterior.training.objective, posterior
+
+
+def evaluate(train: Train, parameters: Parameters) -> tuple[Evaluation, Any]:
+    """Train once. A failure of the arithmetic is a result; any other error is not."""
+    begin = time.monotonic()
+    try:
+        objective, posterior = train(parameters)
+    except ArithmeticError as error:
+        return Evaluation(parameters, None, time.monotonic() - begin, f"{type(error).__name__}: {error}"), None
+    seconds = time.monotonic() - begin
+    if not math.isfinite(objective):
+        return Evaluation(parameters, None, seconds, f"The objective is {objective}."), None
+    return Evaluation(parameters, float(objective), seconds), posterior
+
+
+def best_of(history: Sequence[Evaluation]) -> Evaluation | None:
+    """The first of the lowest; `None` if all failed."""
+    found = [item for item in history if item.objective is not None]
+    return min(found, key=lambda item: item.rank, default=None)
+
+
+def described(parameters: Parameters) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in parameters.items())

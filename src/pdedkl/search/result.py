@@ -1,0 +1,77 @@
+"""What a search found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..inference import Posterior
+from .evaluation import Evaluation, Train, best_of
+from .plot import draw, save
+from .space import Parameters, Space
+from .surrogate import Surrogate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """The evaluations of a search, in the order in which they were proposed, and the best of them."""
+
+    space: Space
+    history: list[Evaluation]
+    seed: int = 0
+    _train: Train | None = field(default=None, repr=False)
+    _trained: Posterior | None = field(default=None, repr=False)
+
+    @property
+    def _best(self) -> Evaluation:
+        best = best_of(self.history)
+        if best is None:
+            raise RuntimeError("No evaluation of this search succeeded.")
+        return best
+
+    @property
+    def best(self) -> Parameters:
+        """The parameters of the lowest objective."""
+        return dict(self._best.parameters)
+
+    @property
+    def objective(self) -> float:
+        """The lowest objective."""
+        return self._best.rank
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """The posterior of the best parameters. Trained again, with the same result, if it was made elsewhere."""
+        if self._trained is not None:
+            return self._trained
+        if self._train is None:
+            raise RuntimeError("This search does not know how to train its posterior: call pdedkl.search again.")
+        return self._train(self.best)[1]
+
+    @cached_property
+    def surrogate(self) -> Surrogate:
+        """The Gaussian process through all evaluations."""
+        return Surrogate(self.space, [(item.parameters, item.objective) for item in self.history], self.seed)
+
+    def table(self) -> str:
+        """One line for each evaluation, a star at the best."""
+        names = self.space.names
+        lines = [f"{'#':>3}" + "".join(f"{name:>16}" for name in names) + f"{'objective':>14}{'seconds':>10}"]
+        for number, item in enumerate(self.history, start=1):
+            values = "".join(f"{item.parameters[name]:>16g}" for name in names)
+            objective = "failed" if item.objective is None else f"{item.objective:.2f}"
+            mark = "  *" if item is self._best else f"  {item.error}" if item.error else ""
+            lines.append(f"{number:>3}{values}{objective:>14}{item.seconds:>10.1f}{mark}")
+        return "\n".join(lines)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """The objective over the latent dimension, with the surrogate; stored as png, svg or pdf if a path is given."""
+        figure = draw(self.space, self.history, self._best, self.surrogate)
+        if path is not None:
+            save(figure, Path(path))
+        return figure
