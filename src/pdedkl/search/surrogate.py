@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class Surrogate:
 
     def predict(self, parameters: Sequence[Parameters]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
         """Mean and standard deviation of the objective."""
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _one_thread().limit(limits=1):
             warnings.simplefilter("ignore")  # of length scales at a bound and of variances below zero by rounding
             result: Any = self.optimizer.predict(self._points(parameters), return_std=True, fit_gp=not self._fitted)
         self._fitted = True
@@ -89,6 +90,14 @@ def propose(space: Space, known: Known, count: int, seed: int, acquisition: str)
         proposals.append(choice)
         assumed.append((choice, min(finite) if finite else None))
     return proposals
+
+
+@cache
+def _one_thread() -> Any:
+    """Threads cost more than they bring for matrices of ten rows, and much more where other processes use the cores."""
+    from threadpoolctl import ThreadpoolController  # of scikit-learn
+
+    return ThreadpoolController()
 
 
 def _acquisition(name: str) -> Any:
