@@ -48,8 +48,8 @@ class Training:
         return hash(Training)
 
     def table(self) -> str:
-        """The kernels that were tried, with their objective and the relative noise they left."""
-        lines = [f"{'kernel':<28}{'objective':>12}{'noise left':>12}"]
+        """The kernels that were tried, with their objective and the relative error of values left out."""
+        lines = [f"{'kernel':<28}{'objective':>12}{'left out':>12}"]
         for name, value, noise in self.candidates:
             lines.append(f"{name:<28}{value:>12.1f}{noise:>12.1e}" + ("  *" if name == self.kernel else ""))
         return "\n".join(lines)
@@ -114,7 +114,7 @@ def fit(
         seed=seed,
         kernel=best.name,
         objective=trained.value,
-        candidates=tuple((c.name, c.trained.value, c.trained.relative_noise) for c in run.candidates),
+        candidates=tuple((c.name, c.trained.value, c.left_out) for c in run.candidates),
         rejected=sum(c.trained.rejected for c in run.candidates),
         stopped=monitor.stopped,
         seconds=time.monotonic() - begin,

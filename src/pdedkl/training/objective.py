@@ -9,6 +9,7 @@ everything else that may move: variances, length scales, noise levels, means, co
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -20,7 +21,9 @@ from jaxtyping import Array, Float
 
 from ..embeddings.base import Linear
 from ..embeddings.push_forward import Normalisation
-from ..inference.evidence import EvidenceInfo, negative_log_evidence
+from ..inference.cholesky import factorise, inverse, solve
+from ..inference.evidence import EvidenceInfo, linear_system, negative_log_evidence
+from ..inference.gram import assemble, offsets
 from ..model import Model
 from ..observations import Observation
 
@@ -167,6 +170,25 @@ def value_and_gradient(objective: Objective, x: Vector) -> tuple[Array, Array, A
 @eqx.filter_jit
 def model_at(objective: Objective, x: Vector) -> Model:
     return objective.model(x)
+
+
+@eqx.filter_jit
+def left_out_errors(objective: Objective, x: Vector) -> tuple[Float[Array, " n"], ...]:
+    """`y_i` minus its prediction from all other data, for each observation: `α_i / (K⁻¹)_ii`, with no refit."""
+    system = linear_system(objective.model(x), objective.observations)
+    factor, _ = factorise(assemble(partial(system.engine.block, system.parameters), system.sections), system.noise)
+    errors = solve(factor, system.residual) / jnp.diagonal(inverse(factor))
+    return tuple(jnp.split(errors, offsets(system.sections)[1:-1]))
+
+
+def left_out_error(objective: Objective, x: Vector) -> float:
+    """The root mean square of those errors, relative to the size of the data; the largest over the noise levels."""
+    scales = data_scales(objective.observations)
+    found = [
+        float(jnp.sqrt(jnp.mean(errors**2))) / scales[item.noise_name or item.name]
+        for item, errors in zip(objective.observations, left_out_errors(objective, x))
+    ]
+    return max(found) if np.all(np.isfinite(found)) else float("inf")
 
 
 def signal_variance(observations: Sequence[Observation]) -> float:

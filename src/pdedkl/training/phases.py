@@ -12,13 +12,16 @@ from . import lbfgs
 from .gauss_newton import proposals
 from .journal import Journal, State
 from .monitor import Monitor
-from .objective import NOISE_FLOOR, Objective, model_at, value_and_gradient
+from .objective import Objective, model_at, value_and_gradient
 
 # Iterations of L-BFGS between two Gauss–Newton steps.
 ITERATIONS_PER_ROUND = 8
 
 # A round, or a block of L-BFGS, that gains less than this per observation is the last but one.
 SMALLEST_GAIN = 2e-3
+
+# Gains grow as the valley is found: a run is given up only if it would need this many times its last one in each round.
+HOPE = 10.0
 
 
 class Trained(NamedTuple):
@@ -33,13 +36,6 @@ class Trained(NamedTuple):
     def model(self) -> Model:
         return model_at(self.objective, self.x)
 
-    @property
-    def relative_noise(self) -> float:
-        """The largest of the learned noise levels, relative to its data: what the model leaves unexplained."""
-        floors = self.objective.noise_floor
-        levels = [NOISE_FLOOR * float(np.exp(level - floors[name])) for name, level in self.model.log_noise.items()]
-        return max(levels, default=0.0)
-
 
 class Trainer:
     """Runs phases of one fit: everything they share."""
@@ -51,32 +47,25 @@ class Trainer:
         """L-BFGS over everything but the weights."""
         return self._run(name, objective, lambda state: self._block(name, objective, state, iterations, frozen=True))
 
-    def alternate(self, name: str, objective: Objective, rounds: int, x: np.ndarray | None = None) -> Trained:
-        """Rounds of L-BFGS over everything but the weights, each followed by a Gauss–Newton step of the weights."""
-        return self._run(name, objective, lambda state: self._round(name, objective, state, rounds), x)
-
-    def polish(self, name: str, objective: Objective, blocks: int, x: np.ndarray | None = None) -> Trained:
-        """L-BFGS over everything, in blocks."""
-
-        def step(state: State) -> State:
-            state = self._block(name, objective, state, 20, frozen=False)
-            return state | {"done": np.asarray(bool(state["idle"] >= 1) or int(state["step"]) >= blocks)}
-
-        return self._run(name, objective, step, x)
-
-    def _run(
-        self, name: str, objective: Objective, step: Callable[[State], State], x: np.ndarray | None = None
+    def alternate(
+        self, name: str, objective: Objective, rounds: int, to_beat: float = np.inf, together: int = 0
     ) -> Trained:
+        """Rounds of L-BFGS over everything but the weights, each followed by a Gauss–Newton step of the weights.
+
+        After that come, in each round, so many iterations over everything `together`. A run that is far from the
+        objective `to_beat`, and gains too little to get there, ends early.
+        """
+        return self._run(name, objective, lambda state: self._round(name, objective, state, rounds, to_beat, together))
+
+    def _run(self, name: str, objective: Objective, step: Callable[[State], State]) -> Trained:
         def begin() -> State:
             zero = np.asarray(0)
             return {
-                "x": objective.start() if x is None else x,
+                "x": objective.start(),
                 "value": np.asarray(np.inf),
                 "step": zero,
                 "idle": zero,
                 "rejected": zero,
-                "moves": np.zeros((0, 0)),
-                "changes": np.zeros((0, 0)),
                 "done": np.asarray(False),
             }
 
@@ -88,7 +77,7 @@ class Trainer:
         return Trained(objective, state["x"], float(state["value"]), int(state["rejected"]))
 
     def _block(self, name: str, objective: Objective, state: State, iterations: int, frozen: bool) -> State:
-        """Some iterations of L-BFGS; the memory of earlier ones is kept."""
+        """Some iterations of L-BFGS."""
         count = objective.weight_count if frozen else 0
         fixed = state["x"][:count]
 
@@ -97,49 +86,34 @@ class Trainer:
             return float(value), np.asarray(gradient)[count:]
 
         inner = lbfgs.start(function, state["x"][count:])
-        if state["moves"].shape[1] == inner.x.size:
-            inner = inner._replace(moves=state["moves"], changes=state["changes"])
-        before = float(inner.value)
         for iteration in range(iterations):
             inner = lbfgs.iterate(function, inner)
             self._report(name, objective, int(state["step"]) * iterations + iteration, iterations, fixed, inner)
             if bool(inner.stuck) or self.monitor.stopped:
                 break
-        gain = before - float(inner.value)
-        points = sum(map(len, objective.observations))
-        idle = int(state["idle"]) + 1 if gain < SMALLEST_GAIN * points else 0
         return state | {
             "x": np.concatenate([fixed, inner.x]),
             "value": inner.value,
-            "step": state["step"] + 1,
-            "idle": np.asarray(idle),
             "rejected": state["rejected"] + inner.rejected,
-            "moves": inner.moves,
-            "changes": inner.changes,
             "done": np.asarray(True),
         }
 
-    def _round(self, name: str, objective: Objective, state: State, rounds: int) -> State:
+    def _round(
+        self, name: str, objective: Objective, state: State, rounds: int, to_beat: float, together: int
+    ) -> State:
         before = float(state["value"])
-        after = self._block(name, objective, state | {"moves": np.zeros((0, 0))}, ITERATIONS_PER_ROUND, frozen=True)
-        count = objective.weight_count
-        x, value, rejected = after["x"], float(after["value"]), int(after["rejected"])
-        if count and np.isfinite(value) and not self.monitor.stopped:
-            x, value, more = _gauss_newton_step(objective, x, value)
-            rejected += more
-        points = sum(map(len, objective.observations))
-        idle = int(state["idle"]) + 1 if before - value < SMALLEST_GAIN * points else 0
-        step = int(state["step"]) + 1
-        return after | {
-            "x": x,
-            "value": np.asarray(value),
-            "step": np.asarray(step),
-            "idle": np.asarray(idle),
-            "rejected": np.asarray(rejected),
-            "moves": np.zeros((0, 0)),
-            "changes": np.zeros((0, 0)),
-            "done": np.asarray(idle >= 2 or step >= rounds or not np.isfinite(value)),
-        }
+        after = self._block(name, objective, state, ITERATIONS_PER_ROUND, frozen=True)
+        if objective.weight_count and np.isfinite(after["value"]) and not self.monitor.stopped:
+            x, value, rejected = _gauss_newton_step(objective, after["x"], float(after["value"]))
+            after |= {"x": x, "value": np.asarray(value), "rejected": after["rejected"] + rejected}
+        if together and not self.monitor.stopped:
+            after = self._block(name, objective, after, together, frozen=False)
+        value, step = float(after["value"]), int(state["step"]) + 1
+        gain = before - value
+        idle = int(state["idle"]) + 1 if gain < SMALLEST_GAIN * sum(map(len, objective.observations)) else 0
+        hopeless = step >= 3 and value - to_beat > HOPE * gain * (rounds - step)
+        done = idle >= 2 or hopeless or step >= rounds or not np.isfinite(value)
+        return after | {"step": np.asarray(step), "idle": np.asarray(idle), "done": np.asarray(done)}
 
     def _report(self, name: str, objective: Objective, step: int, steps: int, fixed: np.ndarray, inner: lbfgs.State):
         noise = model_at(objective, np.concatenate([fixed, inner.x])).noise()

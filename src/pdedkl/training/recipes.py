@@ -5,8 +5,8 @@
 2. *Candidates.* One smooth function of a few directions (projection), a sum of functions of one direction each
    (ridges), a sum of functions of one input each (additive), a smooth function of all inputs. Each alternates L-BFGS
    over kernel and noise with Gauss–Newton steps of the weights. A candidate that leaves nothing unexplained ends it.
-3. *Richer kernels* on the best of them, where something is left: products of inputs (quadratic), sums with the
-   additive and the plain kernel. Each has to earn its place by evidence.
+3. *Richer kernels*, where something is left: products of inputs in the projection's map (quadratic), and the best so
+   far plus the additive and the plain kernel. Each has to earn its place by evidence.
 """
 
 from __future__ import annotations
@@ -23,18 +23,23 @@ from ..kernels import Kernel
 from ..model import Model
 from ..observations import Observation
 from . import starts
-from .objective import Objective, signal_variance
+from .objective import Objective, left_out_error, signal_variance
 from .phases import Trained, Trainer
 
 # Enough points to see directions; a fit of them is cheap.
 EXPLORING_POINTS = 400
 EXPLORATIONS = 2
 ROUNDS = 24
-ROUNDS_OF_A_SUM = 8
-POLISHING_BLOCKS = 20
+ROUNDS_OF_A_SUM = 4
+# Iterations over all parameters at once in each round of a richer kernel.
+TOGETHER = 80
+ROUNDS_OF_A_NETWORK = 10
+WIDTH = 64
 
-# Relative noise below which nothing is left to explain: more components could only model rounding.
+# Relative error of left-out values below which nothing is left to explain: more components could only model rounding.
 EXPLAINED = 1e-5
+# Evidence per point that decides which candidate is tried first.
+CLEARLY_BETTER = 0.5
 # Evidence, in nats, that a richer kernel has to gain.
 WORTH_A_COMPONENT = 5.0
 
@@ -45,10 +50,16 @@ class Candidate:
 
     name: str
     trained: Trained
+    left_out: float
 
     @property
     def explained(self) -> bool:
-        return self.trained.relative_noise < EXPLAINED
+        """Whether each value follows from all the others: a fit that only passes through the data does not do that."""
+        return self.left_out < EXPLAINED
+
+
+def candidate(name: str, trained: Trained) -> Candidate:
+    return Candidate(name, trained, left_out_error(trained.objective, trained.x))
 
 
 @dataclass(frozen=True)
@@ -77,7 +88,7 @@ class Default:
     def run(self) -> Candidate:
         if self.options.model == "gp":
             self._alternate("inputs", starts.on_inputs(self.domain, self.variance))
-            return self._polished()
+            return self.best
         rows, strengths, additive_first = self._directions()
         plan = [lambda: self._projection(rows, strengths)]
         if self.options.model == "dkl":
@@ -90,7 +101,7 @@ class Default:
                 return self.best
         if self.options.model == "dkl":
             self._richer()
-        return self._polished()
+        return self.best
 
     @property
     def best(self) -> Candidate:
@@ -115,7 +126,8 @@ class Default:
         if self.options.model != "dkl":
             return rows, strengths, False
         sums = self._kernel_only("additive?", starts.on_each_input(self.domain, self.variance), part)
-        return rows, strengths, _rank(sums.value) < _rank(best)
+        clearly = CLEARLY_BETTER * sum(map(len, part))
+        return rows, strengths, _rank(sums.value) < _rank(best) - clearly
 
     def _kernel_only(self, name: str, kernel: Kernel, part: Sequence[Observation]) -> Trained:
         objective = Objective(starts.model_of(kernel, part, noise=0.1), part, self.options.strength)
@@ -134,15 +146,18 @@ class Default:
         self._alternate("additive", starts.on_each_input(self.domain, self.variance))
 
     def _richer(self) -> None:
+        """Products of inputs in the projection's map; then the best so far plus what each input and all inputs add."""
         linear = next(item for item in self.candidates if item.name == "projection").trained
-        kernel = starts.quadratic(self.domain, linear.model.kernel, 32, self.options.seed)
-        self._improve("quadratic", self._warm(kernel, linear), polish=True)
-        for name, other in (("additive", starts.on_each_input), ("inputs", starts.on_inputs)):
-            best = self.best
-            if best.explained or self.trainer.monitor.stopped or name in best.name:
-                continue
-            kernel = best.trained.model.kernel + other(self.domain, 1e-2 * self.variance)
-            self._improve(f"{best.name} + {name}", self._warm(kernel, best.trained), polish="quadratic" in best.name)
+        kernel = starts.quadratic(self.domain, linear.model.kernel, WIDTH, self.options.seed)
+        self._improve("quadratic", self._warm(kernel, linear), ROUNDS_OF_A_NETWORK)
+        best = self.best
+        if not (best.explained or self.trainer.monitor.stopped):
+            others = [("additive", starts.on_each_input), ("inputs", starts.on_inputs)]
+            kernel, name = best.trained.model.kernel, best.name
+            for other, build in others:
+                if other != best.name:
+                    kernel, name = kernel + build(self.domain, 1e-2 * self.variance), f"{name} + {other}"
+            self._improve(name, self._warm(kernel, best.trained), ROUNDS_OF_A_SUM)
 
     def _warm(self, kernel: Kernel, trained: Trained) -> Model:
         """A model of a richer kernel that goes on from the noise of a simpler one."""
@@ -150,23 +165,14 @@ class Default:
 
     def _alternate(self, name: str, kernel: Kernel) -> None:
         objective = Objective(starts.model_of(kernel, self.observations), self.observations, self.options.strength)
-        self.candidates.append(Candidate(name, self.trainer.alternate(name, objective, ROUNDS)))
+        to_beat = self.best.trained.value if self.candidates else np.inf
+        self.candidates.append(candidate(name, self.trainer.alternate(name, objective, ROUNDS, to_beat)))
 
-    def _improve(self, name: str, model: Model, polish: bool) -> None:
+    def _improve(self, name: str, model: Model, rounds: int) -> None:
         objective = Objective(model, self.observations, self.options.strength)
-        trained = self.trainer.alternate(name, objective, ROUNDS_OF_A_SUM)
-        if polish:
-            trained = self.trainer.polish(f"{name}, polished", objective, POLISHING_BLOCKS, trained.x)
+        trained = self.trainer.alternate(name, objective, rounds, together=TOGETHER)
         if not trained.value > self.best.trained.value - WORTH_A_COMPONENT:
-            self.candidates.append(Candidate(name, trained))
-
-    def _polished(self) -> Candidate:
-        best = self.best
-        if not (best.explained or self.trainer.monitor.stopped):
-            trained = self.trainer.polish("polish", best.trained.objective, POLISHING_BLOCKS, best.trained.x)
-            if trained.value < best.trained.value:
-                self.candidates.append(Candidate(best.name, trained))
-        return self.best
+            self.candidates.append(candidate(name, trained))
 
 
 def _rank(value: float) -> float:

@@ -79,14 +79,13 @@ def ridges(domain: Domain, variance: float, rows: np.ndarray, strengths: np.ndar
 
 
 def quadratic(domain: Domain, linear: Kernel, width: int, seed: int) -> Kernel:
-    """The projection's map plus a network of squares that starts at almost nothing: products such as `μ t`."""
+    """The projection's map plus a network of squares: products of inputs, such as `μ t`, are in reach."""
     component = linear.components[0]
     matrix = linear_map(component.embedding)
     embedding = Residual(
         domain.dim, len(matrix), width=width, depth=1, activation="square", key=jax.random.PRNGKey(seed)
     )
-    last = embedding.network.layers[-1].matrix
-    embedding = eqx.tree_at(lambda e: (e.linear.matrix, e.network.layers[-1].matrix), embedding, (matrix, 0.1 * last))
+    embedding = eqx.tree_at(lambda e: e.linear.matrix, embedding, matrix)
     return Kernel((eqx.tree_at(lambda c: c.embedding, component, embedding),))
 
 
