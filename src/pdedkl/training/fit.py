@@ -24,7 +24,11 @@ RECIPES = ("default", "paper")
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """How a posterior was trained. `rejected` counts steps that were not finite and therefore not taken.
+    """How a posterior was trained: `candidates` are the kernels tried, with their objectives.
+
+    `left_out` is the error of each value as predicted from all the others, root mean square, relative to the size of
+    the data, the largest over the observations: what to expect between the data. `rejected` counts steps that were
+    not finite and therefore not taken.
 
     Predictions do not depend on it, so any two of them are equal to a compiled function.
     """
@@ -34,7 +38,8 @@ class Training:
     seed: int
     kernel: str
     objective: float
-    candidates: tuple[tuple[str, float, float], ...]
+    candidates: tuple[tuple[str, float], ...]
+    left_out: float
     rejected: int
     stopped: str | None
     seconds: float
@@ -48,10 +53,10 @@ class Training:
         return hash(Training)
 
     def table(self) -> str:
-        """The kernels that were tried, with their objective and the relative error of values left out."""
-        lines = [f"{'kernel':<28}{'objective':>12}{'left out':>12}"]
-        for name, value, noise in self.candidates:
-            lines.append(f"{name:<28}{value:>12.1f}{noise:>12.1e}" + ("  *" if name == self.kernel else ""))
+        """The kernels that were tried, and their objectives; a star marks the one that was kept."""
+        lines = [f"{'kernel':<32}{'objective':>12}"]
+        for name, value in self.candidates:
+            lines.append(f"{name:<32}{value:>12.1f}" + ("  *" if name == self.kernel else ""))
         return "\n".join(lines)
 
 
@@ -114,7 +119,8 @@ def fit(
         seed=seed,
         kernel=best.name,
         objective=trained.value,
-        candidates=tuple((c.name, c.trained.value, c.left_out) for c in run.candidates),
+        candidates=tuple((c.name, c.trained.value) for c in run.candidates),
+        left_out=best.left_out,
         rejected=sum(c.trained.rejected for c in run.candidates),
         stopped=monitor.stopped,
         seconds=time.monotonic() - begin,

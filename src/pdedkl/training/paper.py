@@ -25,7 +25,7 @@ from . import starts
 from .journal import State
 from .objective import Objective, Vector, model_at, value_and_gradient
 from .phases import Trained, Trainer
-from .recipes import Candidate, Options, candidate
+from .recipes import Candidate, Options
 
 STEPS = 2000  # T
 SMALLEST_CHANGE = 1e-6  # ε
@@ -49,7 +49,7 @@ class Paper:
         model = starts.model_of(self._initial_kernel(), self.observations, noise=NOISE)
         objective = Objective(model, self.observations, self.options.prior_strength or 0.0, kernel_priors=False)
         name = {"dkl": "network", "linear": "linear map", "gp": "inputs"}[self.options.model]
-        self.candidates.append(candidate(name, self._adam(name, objective)))
+        self.candidates.append(Candidate(name, self._adam(name, objective)))
         return self.candidates[0]
 
     def _initial_kernel(self) -> Kernel:

@@ -17,8 +17,8 @@ from .objective import Objective, model_at, value_and_gradient
 # Iterations of L-BFGS between two Gauss–Newton steps.
 ITERATIONS_PER_ROUND = 8
 
-# A round, or a block of L-BFGS, that gains less than this per observation is the last but one.
-SMALLEST_GAIN = 2e-3
+# A round that gains less than this per observation leads nowhere; with no weights to move it is the last.
+SMALLEST_GAIN = 1e-2
 
 # Gains grow as the valley is found: a run is given up only if it would need this many times its last one in each round.
 HOPE = 10.0
@@ -112,7 +112,7 @@ class Trainer:
         gain = before - value
         idle = int(state["idle"]) + 1 if gain < SMALLEST_GAIN * sum(map(len, objective.observations)) else 0
         hopeless = step >= 3 and value - to_beat > HOPE * gain * (rounds - step)
-        done = idle >= 2 or hopeless or step >= rounds or not np.isfinite(value)
+        done = idle >= (2 if objective.weight_count else 1) or hopeless or step >= rounds or not np.isfinite(value)
         return after | {"step": np.asarray(step), "idle": np.asarray(idle), "done": np.asarray(done)}
 
     def _report(self, name: str, objective: Objective, step: int, steps: int, fixed: np.ndarray, inner: lbfgs.State):

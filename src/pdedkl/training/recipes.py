@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import jax.numpy as jnp
 import numpy as np
@@ -44,22 +45,22 @@ CLEARLY_BETTER = 0.5
 WORTH_A_COMPONENT = 5.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Candidate:
     """One kernel that was trained, and what came out."""
 
     name: str
     trained: Trained
-    left_out: float
+
+    @cached_property
+    def left_out(self) -> float:
+        """The relative error of values left out; computed only where a decision hangs on it."""
+        return left_out_error(self.trained.objective, self.trained.x)
 
     @property
     def explained(self) -> bool:
         """Whether each value follows from all the others: a fit that only passes through the data does not do that."""
         return self.left_out < EXPLAINED
-
-
-def candidate(name: str, trained: Trained) -> Candidate:
-    return Candidate(name, trained, left_out_error(trained.objective, trained.x))
 
 
 @dataclass(frozen=True)
@@ -166,13 +167,13 @@ class Default:
     def _alternate(self, name: str, kernel: Kernel) -> None:
         objective = Objective(starts.model_of(kernel, self.observations), self.observations, self.options.strength)
         to_beat = self.best.trained.value if self.candidates else np.inf
-        self.candidates.append(candidate(name, self.trainer.alternate(name, objective, ROUNDS, to_beat)))
+        self.candidates.append(Candidate(name, self.trainer.alternate(name, objective, ROUNDS, to_beat)))
 
     def _improve(self, name: str, model: Model, rounds: int) -> None:
         objective = Objective(model, self.observations, self.options.strength)
         trained = self.trainer.alternate(name, objective, rounds, together=TOGETHER)
         if not trained.value > self.best.trained.value - WORTH_A_COMPONENT:
-            self.candidates.append(candidate(name, trained))
+            self.candidates.append(Candidate(name, trained))
 
 
 def _rank(value: float) -> float:
