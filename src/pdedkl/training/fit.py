@@ -103,7 +103,8 @@ def fit(
             f"The observations have {found[0].points.shape[1]} coordinates and the domain has {domain.dim}."
         )
     options = Options(model, seed, latent_dim, prior_strength, groups)
-    key = fingerprint(found, recipe=recipe, options=options, layout=domain.layout, lower=domain.lower.tolist())
+    box = (domain.layout, domain.lower.tolist(), domain.upper.tolist())
+    key = fingerprint(found, recipe=recipe, options=options, box=box)
     begin, compiled = time.monotonic(), compile_seconds()
     with display(progress) as shown:
         monitor = Monitor(callbacks=(*callbacks, *shown))
@@ -121,7 +122,7 @@ def fit(
         objective=trained.value,
         candidates=tuple((c.name, c.trained.value) for c in run.candidates),
         left_out=best.left_out,
-        rejected=sum(c.trained.rejected for c in run.candidates),
+        rejected=trainer.rejected,
         stopped=monitor.stopped,
         seconds=time.monotonic() - begin,
         compile_seconds=compile_seconds() - compiled,

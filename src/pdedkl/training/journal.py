@@ -10,7 +10,6 @@ import hashlib
 import io
 import os
 import time
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,16 +36,31 @@ class Journal:
         if self.path is not None and self.path.exists():
             self._read(self.path)
 
-    def run(self, name: str, begin: Callable[[], State], step: Callable[[State], State]) -> State:
-        """Step until the state says `done`. A phase that is finished already is not run again."""
+    def run(
+        self,
+        name: str,
+        begin: Callable[[], State],
+        step: Callable[[State], State],
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> State:
+        """Step until the state says `done`. A phase that is finished already is not run again.
+
+        A step during which the run was `stopped` may be cut short. Its state is returned and never kept: a run that
+        goes on later takes that step again, in full.
+        """
         if name in self.finished:
             return self.finished[name]
         known = self.current is not None and self.current[0] == name
         state = self.current[1] if known and self.current else begin()
         while not bool(state["done"]):
-            self.current = (name, state)
-            self._write(force=False)
+            keep = not stopped()
+            if keep:
+                self.current = (name, state)
+                self._write(force=False)
             state = step(state)
+            if stopped():
+                self._write(force=keep)
+                return state
         self.finished[name] = state
         self.current = None
         self._write(force=True)
@@ -70,7 +84,7 @@ class Journal:
         try:
             with np.load(path, allow_pickle=False) as file:
                 arrays = {key: file[key] for key in file.files}
-        except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        except Exception as error:  # damaged headers make NumPy raise almost anything
             raise ValueError(f"{path} is no checkpoint that can be read ({error}): delete it to start anew.") from None
         if str(arrays.pop("format", "")) != FORMAT:
             raise ValueError(f"{path} is not a checkpoint of this version of pdedkl: delete it to start anew.")

@@ -95,11 +95,11 @@ class Paper:
                 "value": value if finite else state["value"],
                 "step": np.asarray(at + 1),
                 "rejected": state["rejected"] + int(not finite),
-                "done": np.asarray(settled or at + 1 >= STEPS or self.trainer.monitor.stopped is not None),
+                "done": np.asarray(settled or at + 1 >= STEPS),
             }
 
-        state = self.trainer.journal.run(name, begin, step)
-        return Trained(objective, state["x"], float(state["value"]), int(state["rejected"]))
+        state = self.trainer.journal.run(name, begin, step, self.trainer.stopped)
+        return self.trainer.trained(objective, state)
 
 
 @eqx.filter_jit

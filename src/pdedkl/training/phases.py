@@ -30,7 +30,6 @@ class Trained(NamedTuple):
     objective: Objective
     x: np.ndarray
     value: float
-    rejected: int
 
     @property
     def model(self) -> Model:
@@ -42,6 +41,10 @@ class Trainer:
 
     def __init__(self, journal: Journal, monitor: Monitor) -> None:
         self.journal, self.monitor = journal, monitor
+        self.rejected = 0
+
+    def stopped(self) -> bool:
+        return self.monitor.stopped is not None
 
     def fit_kernel(self, name: str, objective: Objective, iterations: int) -> Trained:
         """L-BFGS over everything but the weights."""
@@ -69,15 +72,24 @@ class Trainer:
                 "done": np.asarray(False),
             }
 
-        def watched(state: State) -> State:
-            state = step(state)
-            return state | {"done": state["done"] | np.asarray(self.monitor.stopped is not None)}
+        state = self.journal.run(name, begin, step, self.stopped)
+        return self.trained(objective, state)
 
-        state = self.journal.run(name, begin, watched)
-        return Trained(objective, state["x"], float(state["value"]), int(state["rejected"]))
+    def trained(self, objective: Objective, state: State) -> Trained:
+        self.rejected += int(state["rejected"])
+        return Trained(objective, state["x"], float(state["value"]))
 
-    def _block(self, name: str, objective: Objective, state: State, iterations: int, frozen: bool) -> State:
-        """Some iterations of L-BFGS."""
+    def _block(
+        self,
+        name: str,
+        objective: Objective,
+        state: State,
+        iterations: int,
+        frozen: bool,
+        first: int = 0,
+        most: int | None = None,
+    ) -> State:
+        """Some iterations of L-BFGS; the first is number `first` of at `most` so many in the phase."""
         count = objective.weight_count if frozen else 0
         fixed = state["x"][:count]
 
@@ -88,12 +100,12 @@ class Trainer:
         inner = lbfgs.start(function, state["x"][count:])
         for iteration in range(iterations):
             inner = lbfgs.iterate(function, inner)
-            self._report(name, objective, int(state["step"]) * iterations + iteration, iterations, fixed, inner)
+            self._report(name, objective, first + iteration, most or iterations, fixed, inner)
             if bool(inner.stuck) or self.monitor.stopped:
                 break
         return state | {
             "x": np.concatenate([fixed, inner.x]),
-            "value": inner.value,
+            "value": inner.value if np.isfinite(inner.value) else state["value"],
             "rejected": state["rejected"] + inner.rejected,
             "done": np.asarray(True),
         }
@@ -102,12 +114,15 @@ class Trainer:
         self, name: str, objective: Objective, state: State, rounds: int, to_beat: float, together: int
     ) -> State:
         before = float(state["value"])
-        after = self._block(name, objective, state, ITERATIONS_PER_ROUND, frozen=True)
+        whole = ITERATIONS_PER_ROUND + together
+        first, most = int(state["step"]) * whole, rounds * whole
+        after = self._block(name, objective, state, ITERATIONS_PER_ROUND, frozen=True, first=first, most=most)
         if objective.weight_count and np.isfinite(after["value"]) and not self.monitor.stopped:
             x, value, rejected = _gauss_newton_step(objective, after["x"], float(after["value"]))
             after |= {"x": x, "value": np.asarray(value), "rejected": after["rejected"] + rejected}
         if together and not self.monitor.stopped:
-            after = self._block(name, objective, after, together, frozen=False)
+            first += ITERATIONS_PER_ROUND
+            after = self._block(name, objective, after, together, frozen=False, first=first, most=most)
         value, step = float(after["value"]), int(state["step"]) + 1
         gain = before - value
         idle = int(state["idle"]) + 1 if gain < SMALLEST_GAIN * sum(map(len, objective.observations)) else 0
@@ -118,7 +133,7 @@ class Trainer:
     def _report(self, name: str, objective: Objective, step: int, steps: int, fixed: np.ndarray, inner: lbfgs.State):
         noise = model_at(objective, np.concatenate([fixed, inner.x])).noise()
         size = float(np.linalg.norm(inner.gradient))
-        self.monitor.report(name, step, max(steps, step + 1), float(inner.value), size, noise)
+        self.monitor.report(name, step, steps, float(inner.value), size, noise)
 
 
 def _gauss_newton_step(objective: Objective, x: np.ndarray, value: float) -> tuple[np.ndarray, float, int]:
@@ -133,9 +148,10 @@ def _gauss_newton_step(objective: Objective, x: np.ndarray, value: float) -> tup
         if usable[trust]:
             moved = x.copy()
             moved[: steps.shape[1]] += length * steps[trust]
-            trial, _, _ = value_and_gradient(objective, moved)
-            if float(trial) < value:
+            trial, gradient, _ = value_and_gradient(objective, moved)
+            finite = np.isfinite(trial) and np.all(np.isfinite(gradient))
+            if finite and float(trial) < value:
                 return moved, float(trial), rejected
-            rejected += int(not np.isfinite(float(trial)))
+            rejected += int(not finite)
         trust = max(trust - 1, 0)
     return x, value, rejected
