@@ -41,7 +41,7 @@ def test_jet_equals_autodiff_of_the_composition(name, d=3):
     np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("name", ("gelu", "tanh", "silu", "sine"))
+@pytest.mark.parametrize("name", ("gelu", "tanh", "silu", "sine", "square"))
 def test_derivatives_of_activations(name):
     value, slope, curvature = Activation(name).derivatives()
     y = jnp.linspace(-4, 4, 41)
