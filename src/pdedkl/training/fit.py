@@ -96,11 +96,12 @@ def fit(
     for name, value in (("latent_dim", latent_dim), ("groups", groups)):
         if value is not None and not (isinstance(value, int) and value >= 1):
             raise ValueError(f"`{name}` needs a positive whole number, or None to have it chosen: got {value!r}.")
-    if prior_strength is not None and not prior_strength >= 0:
-        raise ValueError(f"`prior_strength` needs a number that is not negative: got {prior_strength!r}.")
+    if prior_strength is not None and not 0 <= prior_strength < float("inf"):
+        raise ValueError(f"`prior_strength` needs a finite number that is not negative: got {prior_strength!r}.")
     if found[0].points.shape[1] != domain.dim:
         raise ValueError(
-            f"The observations have {found[0].points.shape[1]} coordinates and the domain has {domain.dim}."
+            f"The observations have {found[0].points.shape[1]} coordinates and the domain has {domain.dim}: "
+            "observe at points of that domain, all its coordinates in their order."
         )
     options = Options(model, seed, latent_dim, prior_strength, groups)
     box = (domain.layout, domain.lower.tolist(), domain.upper.tolist())
