@@ -1,0 +1,98 @@
+"""`fit` on a small problem: accurate, the same bits every time, and every model and recipe goes through."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import ridge
+
+import pdedkl as pk
+from pdedkl.training import paper, phases, recipes
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    return pk.fit(ridge.DOMAIN, ridge.observations())
+
+
+def test_a_ridge_function_is_found_from_sixty_values(posterior):
+    assert ridge.error(posterior) < 1e-4
+    predicted = posterior.predict(ridge.ELSEWHERE, ridge.OPERATOR)
+    truth = ridge.DIM * ridge.solution(ridge.ELSEWHERE)
+    assert np.linalg.norm(predicted.mean - truth) < 1e-3 * np.linalg.norm(truth)
+
+
+def test_the_report_says_how_it_went(posterior):
+    training = posterior.training
+    assert (training.recipe, training.model, training.seed, training.stopped) == ("default", "dkl", 0, None)
+    assert training.kernel in dict(training.candidates)
+    assert training.objective == min(value for _, value in training.candidates)
+    assert f"{training.kernel:<32}{training.objective:>12.1f}  *" in training.table().splitlines()
+    assert 0 <= training.left_out < 1e-3 and training.rejected == 0
+    assert training.seconds > 0 and training.compile_seconds >= 0
+    assert training.history[-1].objective < training.history[0].objective
+
+
+def test_the_posterior_is_the_trained_model_conditioned_on_the_data(posterior):
+    again = pk.condition(posterior.model, ridge.observations())
+    np.testing.assert_array_equal(again.alpha, posterior.alpha)
+
+
+def test_the_same_seed_gives_the_same_bits(posterior):
+    again = pk.fit(ridge.DOMAIN, ridge.observations())
+    np.testing.assert_array_equal(ridge.parameters(again), ridge.parameters(posterior))
+    assert again.training.candidates == posterior.training.candidates
+
+
+@pytest.mark.parametrize("model, bound", [("linear", 1e-4), ("gp", 1e-2)])
+def test_the_other_models(model, bound):
+    found = pk.fit(ridge.DOMAIN, ridge.observations(), model=model)
+    assert ridge.error(found) < bound
+    assert found.training.model == model and len(found.training.candidates) == 1
+
+
+def test_as_many_directions_as_asked_for():
+    rows, strengths = np.eye(2, 3), np.array([1.0, 0.5])
+    for count in (1, 2, 4):
+        found, sizes = recipes._enough(rows, strengths, count, seed=0)
+        assert found.shape == (count, 3) and sizes.shape == (count,) and np.all(sizes > 0)
+        np.testing.assert_array_equal(found[:2], rows[:count])
+        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0)
+
+
+def test_the_recipe_of_the_paper_lowers_the_objective(monkeypatch):
+    monkeypatch.setattr(paper, "STEPS", 20)
+    found = pk.fit(ridge.DOMAIN, ridge.observations(), recipe="paper")
+    history = [step.objective for step in found.training.history]
+    assert len(history) == 20 and found.training.objective == history[-1] < history[0]
+    assert np.all(np.isfinite(found.predict(ridge.ELSEWHERE).mean))
+
+
+@pytest.mark.parametrize("call", [0, 1, 20, 45, 60])
+def test_an_evaluation_that_is_not_finite_is_passed_by(call, monkeypatch):
+    """`call` counts evaluations; the first ones belong to the search for directions."""
+    calls, original = [], phases.value_and_gradient
+
+    def failing(objective, x):
+        calls.append(x)
+        value, gradient, jitter = original(objective, x)
+        return (value * np.nan if len(calls) == call + 1 else value), gradient, jitter
+
+    monkeypatch.setattr(phases, "value_and_gradient", failing)
+    found = pk.fit(ridge.DOMAIN, ridge.observations(), model="linear")
+    assert len(calls) > call and found.training.rejected == 1
+    assert np.isfinite(found.training.objective) and ridge.error(found) < 1e-4
+
+
+def test_a_gradient_that_is_not_finite_is_passed_by(monkeypatch):
+    calls, original = [], phases.value_and_gradient
+
+    def failing(objective, x):
+        calls.append(x)
+        value, gradient, jitter = original(objective, x)
+        return value, (gradient * np.inf if len(calls) % 7 == 0 else gradient), jitter
+
+    monkeypatch.setattr(phases, "value_and_gradient", failing)
+    found = pk.fit(ridge.DOMAIN, ridge.observations(), model="linear")
+    assert found.training.rejected >= len(calls) // 7 - 1
+    assert np.isfinite(found.training.objective) and np.all(np.isfinite(found.predict(ridge.ELSEWHERE).mean))

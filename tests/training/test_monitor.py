@@ -1,0 +1,112 @@
+"""What a run shows: plain lines, a table on a terminal, nothing where it is not wanted; and how it is stopped."""
+
+from __future__ import annotations
+
+import io
+import math
+import signal
+import threading
+
+import pytest
+
+from pdedkl.training.monitor import Monitor, display
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def report(monitor, phase="projection", step=0, objective=-12.5):
+    monitor.report(phase, step, 10, objective, 0.25, {"u": 1e-3, "f": 0.02})
+
+
+def shown(show, stream, phases=("directions", "projection")):
+    with display(show, stream) as callbacks:
+        monitor = Monitor(callbacks=callbacks)
+        for phase in phases:
+            for step in range(3):
+                report(monitor, phase, step)
+    return stream.getvalue()
+
+
+def test_plain_lines_where_there_is_no_terminal():
+    lines = shown(True, io.StringIO()).splitlines()
+    assert len(lines) == 2  # one for each phase; the next only after some seconds
+    for line, phase in zip(lines, ("directions", "projection")):
+        for word in ("pdedkl", f"phase {phase}", "step 0", "objective -12.50", "u: 1.0e-03, f: 2.0e-02", "elapsed 0 s"):
+            assert word in line
+        assert "\x1b" not in line
+
+
+def test_a_table_on_a_terminal():
+    for show in (True, None):
+        text = shown(show, Terminal())
+        assert "\x1b" in text and "objective" in text and "-12.50" in text and "projection" in text
+
+
+@pytest.mark.parametrize("show, stream", [(False, io.StringIO()), (False, Terminal()), (None, io.StringIO())])
+def test_nothing_where_it_is_not_wanted(show, stream):
+    assert shown(show, stream) == ""
+
+
+def test_known_noise_is_called_known():
+    stream = io.StringIO()
+    with display(True, stream) as callbacks:
+        Monitor(callbacks=callbacks).report("inputs", 0, 1, 1.0, 1.0, {})
+    assert "noise known" in stream.getvalue()
+
+
+def test_steps_are_finite_and_the_history_grows():
+    seen = []
+    monitor = Monitor(callbacks=[seen.append])
+    for phase in ("directions", "projection"):
+        for step in range(4):
+            report(monitor, phase, step)
+            assert monitor.history == seen and seen[-1].step == step and seen[-1].phase == phase
+    assert len(seen) == 8 and monitor.stopped is None
+    for step in seen:
+        assert all(math.isfinite(value) for value in (step.objective, step.gradient, *step.noise.values()))
+        assert step.seconds >= 0 and math.isfinite(step.steps_per_second) and step.steps_per_second >= 0
+        assert math.isnan(step.seconds_left) if step.step == 0 else step.seconds_left > 0
+    times = [step.seconds for step in seen]
+    assert times == sorted(times)
+
+
+def test_a_callback_stops_the_run_with_true_and_nothing_else():
+    for answer, stopped in ((True, "a callback asked for it"), (None, None), (1, None), ("yes", None)):
+        monitor = Monitor(callbacks=[lambda _, answer=answer: answer])
+        report(monitor)
+        assert monitor.stopped == stopped
+
+
+def test_interrupts_ask_once_and_the_handler_comes_back():
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda *_: heard.append("mine"))
+    try:
+        mine = signal.getsignal(signal.SIGINT)
+        monitor = Monitor()
+        with monitor.interruptible():
+            signal.raise_signal(signal.SIGINT)
+            assert monitor.stopped == "interrupted" and heard == []
+            signal.raise_signal(signal.SIGINT)
+            assert heard == ["mine"]
+        assert signal.getsignal(signal.SIGINT) is mine
+        with pytest.raises(RuntimeError), Monitor().interruptible():
+            raise RuntimeError
+        assert signal.getsignal(signal.SIGINT) is mine
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_outside_the_main_thread_signals_are_left_alone():
+    before, found = signal.getsignal(signal.SIGINT), []
+
+    def run():
+        with Monitor().interruptible():
+            found.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == [before]

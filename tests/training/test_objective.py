@@ -1,0 +1,199 @@
+"""What training minimises: its parts against their formulas, its gradient, and values left out for real."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pdedkl as pk
+from pdedkl.training import objective as module
+from pdedkl.training.objective import (
+    NOISE_FLOOR,
+    Objective,
+    data_scales,
+    left_out_error,
+    left_out_errors,
+    signal_variance,
+    trainable,
+    value_and_gradient,
+    weights_of,
+)
+from pdedkl.training.starts import with_noise
+
+DOMAIN = pk.Domain(x=[(0.0, 2.0)], t=(-1.0, 1.0))
+X, T = DOMAIN.coordinates()
+HEAT = pk.D(T) - pk.Parameter("nu", 0.7, positive=True) * pk.Laplacian(X)
+RNG = np.random.default_rng(0)
+POINTS = RNG.uniform(DOMAIN.lower, DOMAIN.upper, size=(14, 2))
+VALUES = np.sin(POINTS.sum(axis=1)) + 0.1 * RNG.normal(size=14)
+OBSERVATIONS = (
+    pk.Observation(pk.identity, POINTS[:6], VALUES[:6], name="u"),
+    pk.Observation(HEAT, POINTS[6:], VALUES[6:], noise=pk.Learned("f", 0.2)),
+)
+
+
+def make_model(observations=OBSERVATIONS):
+    network = pk.Residual(2, 2, width=4, depth=1, activation="square", key=jax.random.key(1))
+    kernel = pk.deep(DOMAIN, network, variance=1.3) + pk.ard(DOMAIN, pk.RationalQuadratic(2.0), lengthscale=[0.8, 1.5])
+    return pk.Model(kernel, observations, mean=pk.ConstantMean(0.3))
+
+
+MODEL = make_model()
+OBJECTIVE = Objective(MODEL, OBSERVATIONS)
+
+
+def observe(values, name="u", operator=pk.identity, noise="learned"):
+    return pk.Observation(operator, POINTS[: len(values)], values, noise, name)
+
+
+# ── the vector ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_everything_is_trained_but_the_bounds_of_the_domain():
+    marks = trainable(MODEL)
+    for component in marks.kernel.components:
+        assert not any(jax.tree.leaves(component.normalisation))
+    fixed = sum(2 * 2 for _ in MODEL.kernel.components)  # centre and scale of two coordinates each
+    sizes = [leaf.size for leaf, moves in zip(jax.tree.leaves(MODEL), jax.tree.leaves(marks)) if moves]
+    assert sum(sizes) == sum(leaf.size for leaf in jax.tree.leaves(MODEL)) - fixed == OBJECTIVE.start().size
+    kernel = marks.kernel.components[1]
+    assert kernel.base.profile.log_alpha and kernel.base.log_variance and kernel.log_lengthscale
+    assert all(marks.log_noise.values()) and all(marks.coefficients.values()) and marks.mean.value
+
+
+def test_weights_are_those_of_the_embeddings():
+    weights = jax.tree.leaves(eqx.filter(MODEL, weights_of(MODEL)))
+    embedding = MODEL.kernel.components[0].embedding
+    assert sum(leaf.size for leaf in weights) == OBJECTIVE.weight_count
+    assert OBJECTIVE.weight_count == sum(leaf.size for leaf in jax.tree.leaves(embedding))
+
+
+def test_the_vector_and_back_gives_the_template():
+    found = OBJECTIVE.model(OBJECTIVE.start())
+    for name, level in MODEL.log_noise.items():  # the floor lies far below
+        np.testing.assert_allclose(found.log_noise[name], level, atol=1e-3)
+    same = eqx.tree_at(lambda m: m.log_noise, found, MODEL.log_noise)
+    assert jax.tree.structure(same) == jax.tree.structure(MODEL)
+    for a, b in zip(jax.tree.leaves(same), jax.tree.leaves(MODEL)):
+        np.testing.assert_allclose(a, b, rtol=1e-15)
+
+
+def test_every_entry_of_the_vector_moves_the_model():
+    x = OBJECTIVE.start()
+    flat = lambda x: np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(OBJECTIVE.model(x))])
+    moved = [np.flatnonzero(flat(x + 0.1 * unit) != flat(x)) for unit in np.eye(x.size)]
+    assert all(len(entries) == 1 for entries in moved)
+    assert len({int(entries[0]) for entries in moved}) == x.size
+
+
+# ── the parts of the objective ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_value_is_evidence_and_priors():
+    strength = 0.7
+    objective = Objective(MODEL, OBSERVATIONS, prior_strength=strength)
+    x = objective.start()
+    value, _, jitter = value_and_gradient(objective, x)
+    model = objective.model(x)
+    layers = [model.kernel.components[0].embedding.linear, *model.kernel.components[0].embedding.network.layers]
+    weights = sum(float(np.sum(layer.matrix**2) * layer.matrix.shape[1]) for layer in layers)
+    weights += sum(float(np.sum(layer.offset**2)) for layer in layers if layer.offset is not None)
+    kernel = 0.0
+    for component in model.kernel.components:
+        kernel += float(np.sum(component.log_lengthscale**2)) / (2 * module.LOG_LENGTHSCALE_SPREAD**2)
+        deviation = component.base.log_variance - np.log(signal_variance(OBSERVATIONS))
+        kernel += float(np.sum(deviation**2)) / (2 * module.LOG_VARIANCE_SPREAD**2)
+    evidence = float(pk.condition(model, OBSERVATIONS).objective)
+    np.testing.assert_allclose(value, evidence + 0.5 * strength * weights + kernel, rtol=1e-12)
+    assert jitter == 0
+
+
+def test_priors_of_the_kernel_can_be_left_out():
+    objective = Objective(MODEL, OBSERVATIONS, kernel_priors=False)
+    assert objective._kernel_prior(MODEL) == 0 < OBJECTIVE._kernel_prior(MODEL)
+
+
+def test_the_gradient_agrees_with_differences():
+    x = OBJECTIVE.start() + 0.1 * np.random.default_rng(3).normal(size=OBJECTIVE.start().size)
+    _, gradient, _ = value_and_gradient(OBJECTIVE, x)
+    step = 1e-5
+    value = lambda y: float(value_and_gradient(OBJECTIVE, y)[0])
+    differences = [(value(x + step * unit) - value(x - step * unit)) / (2 * step) for unit in np.eye(x.size)]
+    np.testing.assert_allclose(gradient, differences, rtol=1e-6, atol=1e-6 * np.abs(gradient).max())
+
+
+def test_noise_has_a_smooth_floor():
+    scales = data_scales(OBSERVATIONS)
+    for name in ("u", "f"):
+        levels = []
+        for wanted in (0.0, -10.0, -20.0, -100.0, -1e4):
+            start = with_noise(MODEL, MODEL.log_noise | {name: jnp.asarray(wanted)})
+            objective = Objective(start, OBSERVATIONS)
+            levels.append(float(objective.model(objective.start()).log_noise[name]))
+        assert abs(levels[0]) < 1e-4 and np.all(np.diff(levels) <= 0)
+        np.testing.assert_allclose(levels[-2:], np.log(NOISE_FLOOR * scales[name]), rtol=1e-12)
+
+
+# ── the size of data ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "u, f, expected",
+    [
+        ([1.0, 3.0], [2.0, 8.0], {"u": 1.0, "f": 3.0}),
+        ([5.0, 5.0], [2.0, 8.0], {"u": 5.0, "f": 3.0}),
+        ([-4.0], [2.0], {"u": 4.0, "f": 2.0}),
+        ([1.0, 3.0], [0.0, 0.0], {"u": 1.0, "f": 1.0}),
+        ([0.0], [0.0], {"u": 1.0, "f": 1.0}),
+        ([1e-8, 3e-8], [0.0], {"u": 1e-8, "f": 1e-8}),
+    ],
+    ids=["spread", "constant", "single", "zero source", "all zero", "small"],
+)
+def test_the_size_of_data(u, f, expected):
+    found = data_scales([observe(u), observe(f, "f", pk.D(T))])
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_observations_that_share_a_level_share_a_size():
+    items = [observe([1.0, 1.0], "a", noise=pk.Learned("s")), observe([3.0, 3.0], "b", noise=pk.Learned("s"))]
+    assert data_scales(items) == pytest.approx({"s": 1.0})
+
+
+def test_the_variance_starts_from_values_of_u():
+    source = observe([10.0, 10.0], "f", pk.D(T))
+    assert signal_variance([observe([1.0, 3.0]), source]) == pytest.approx(5.0)
+    assert signal_variance([source]) == pytest.approx(100.0)
+    assert signal_variance([observe([0.0, 0.0]), source]) == pytest.approx(100.0)
+    assert signal_variance([observe([0.0])]) == 1.0
+
+
+# ── left-out values ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def without(index):
+    """All observations but one value, and that value's own operator, point and value."""
+    first = len(OBSERVATIONS[0])
+    which, i = (0, index) if index < first else (1, index - first)
+    item = OBSERVATIONS[which]
+    keep = np.arange(len(item)) != i
+    rest = eqx.tree_at(lambda o: (o.points, o.values), item, (item.points[keep], item.values[keep]))
+    return [rest if o is item else o for o in OBSERVATIONS], (item.operator, item.points[i : i + 1], item.values[i])
+
+
+def test_left_out_errors_are_those_of_leaving_out():
+    errors = np.concatenate(left_out_errors(OBJECTIVE, OBJECTIVE.start()))
+    assert errors.shape == (14,)
+    model = OBJECTIVE.model(OBJECTIVE.start())
+    for index in (0, 5, 6, 13):
+        rest, (operator, point, value) = without(index)
+        predicted = pk.condition(model, rest).predict(np.asarray(point), operator)
+        np.testing.assert_allclose(errors[index], value - predicted.mean[0], rtol=1e-8)
+
+
+def test_the_left_out_error_is_relative_and_the_largest():
+    errors, scales = left_out_errors(OBJECTIVE, OBJECTIVE.start()), data_scales(OBSERVATIONS)
+    sizes = [np.sqrt(np.mean(part**2)) / scales[name] for part, name in zip(errors, ("u", "f"))]
+    np.testing.assert_allclose(left_out_error(OBJECTIVE, OBJECTIVE.start()), max(sizes), rtol=1e-12)
