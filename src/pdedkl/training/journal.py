@@ -75,6 +75,7 @@ class Journal:
         if self.current is not None:
             name, state = self.current
             arrays |= {f"current/{name}/{key}": value for key, value in state.items()}
+        arrays["digest"] = np.asarray(_digest(arrays))
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)
         write_atomically(self.path, buffer.getvalue())
@@ -86,12 +87,16 @@ class Journal:
                 arrays = {key: file[key] for key in file.files}
         except Exception as error:  # damaged headers make NumPy raise almost anything
             raise ValueError(f"{path} is no checkpoint that can be read ({error}): delete it to start anew.") from None
+        digest = str(arrays.pop("digest", ""))
+        expected = _digest(arrays)
         if str(arrays.pop("format", "")) != FORMAT:
             raise ValueError(f"{path} is not a checkpoint of this version of pdedkl: delete it to start anew.")
         if str(arrays.pop("fingerprint", "")) != self.fingerprint:
             raise ValueError(
                 f"{path} belongs to another run (other data, recipe or options): name another checkpoint, or delete it."
             )
+        if digest != expected:
+            raise ValueError(f"{path} is no checkpoint that can be read (it is damaged): delete it to start anew.")
         states: dict[tuple[str, str], State] = {}
         for key, value in arrays.items():
             kind, name, field = key.split("/")
@@ -109,6 +114,13 @@ def fingerprint(observations: Sequence[Observation], **options: Any) -> str:
             if hasattr(leaf, "shape"):
                 digest.update(np.ascontiguousarray(leaf).tobytes())
     digest.update(repr(sorted(options.items())).encode())
+    return digest.hexdigest()
+
+
+def _digest(arrays: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for name, value in arrays.items():
+        digest.update(f"{name}|{value.dtype}|{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
     return digest.hexdigest()
 
 
