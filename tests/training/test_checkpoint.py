@@ -1,0 +1,246 @@
+"""Checkpoints: runs that were stopped go on to the same bits; files that do not belong are refused, and left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import ridge
+
+import pdedkl as pk
+from pdedkl.training import paper
+from pdedkl.training.journal import FORMAT, Journal, write_atomically
+
+CASES = {"default": {"model": "linear"}, "paper": {"recipe": "paper", "model": "gp"}}
+
+
+def fit(checkpoint=None, data=None, callbacks=(), domain=ridge.DOMAIN, **options):
+    chosen = {"checkpoint_every": 0.0} | CASES["default"] | options
+    return pk.fit(domain, data or ridge.observations(), checkpoint=checkpoint, callbacks=callbacks, **chosen)
+
+
+def stop_at(count):
+    seen = []
+
+    def callback(step):
+        seen.append(step)
+        return len(seen) == count
+
+    return callback
+
+
+@pytest.fixture(scope="module", params=CASES)
+def alone(request):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paper, "STEPS", 12)
+        yield CASES[request.param], fit(**CASES[request.param])
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """The bytes of a checkpoint in the middle of a run."""
+    path = tmp_path_factory.mktemp("stored") / "run.ckpt"
+    assert fit(path, callbacks=[stop_at(60)]).training.stopped
+    return path.read_bytes()
+
+
+# ── stopped and continued ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("every", [0.0, 1e9], ids=["every step", "at the stop only"])
+@pytest.mark.parametrize("part", [0.0, 0.2, 0.5, 0.9])
+def test_a_stopped_run_goes_on_to_the_same_bits(alone, part, every, tmp_path):
+    options, expected = alone
+    count = 1 + int(part * len(expected.training.history))
+    checkpoint = tmp_path / "run.ckpt"
+    stopped = fit(checkpoint, callbacks=[stop_at(count)], checkpoint_every=every, **options)
+    assert stopped.training.stopped == "a callback asked for it" and np.isfinite(stopped.training.objective)
+    assert len(stopped.training.history) < len(expected.training.history)
+    assert np.all(np.isfinite(stopped.predict(ridge.ELSEWHERE).mean))
+    resumed = fit(checkpoint, **options)
+    assert resumed.training.stopped is None
+    assert resumed.training.candidates == expected.training.candidates
+    np.testing.assert_array_equal(ridge.parameters(resumed), ridge.parameters(expected))
+
+
+def test_stopped_time_and_again_and_still_the_same(alone, tmp_path):
+    options, expected = alone
+    checkpoint, stops = tmp_path / "run.ckpt", 0
+    part = 5 if "recipe" in options else 20  # longer than the longest step between two states that are kept
+    while (found := fit(checkpoint, callbacks=[stop_at(part)], **options)).training.stopped:
+        stops += 1
+        assert stops < 100
+    assert stops >= 1
+    np.testing.assert_array_equal(ridge.parameters(found), ridge.parameters(expected))
+
+
+def test_a_finished_run_is_not_run_again(alone, tmp_path):
+    options, expected = alone
+    checkpoint = tmp_path / "deeper" / "run.ckpt"
+    first, again = fit(checkpoint, **options), fit(checkpoint, **options)
+    assert len(first.training.history) == len(expected.training.history) and again.training.history == ()
+    for found in (first, again):
+        np.testing.assert_array_equal(ridge.parameters(found), ridge.parameters(expected))
+
+
+SCRIPT = """
+import json, os, signal, sys
+import numpy as np
+import ridge
+import pdedkl as pk
+
+checkpoint = sys.argv[1]
+mine = signal.getsignal(signal.SIGINT)
+
+
+def run(interrupt_at=0, **options):
+    seen = []
+
+    def callback(step):
+        seen.append(step)
+        if len(seen) == interrupt_at:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    found = pk.fit(ridge.DOMAIN, ridge.observations(), model="linear", callbacks=[callback], **options)
+    return found, ridge.parameters(found)
+
+
+alone, expected = run()
+out = []
+for count in (2, 30, 60):
+    path = f"{checkpoint}.{count}"
+    stopped, parameters = run(count, checkpoint=path)
+    resumed, continued = run(checkpoint=path)
+    out.append({
+        "stopped": stopped.training.stopped,
+        "steps": len(stopped.training.history),
+        "finite": bool(np.isfinite(stopped.training.objective) and np.all(np.isfinite(parameters))),
+        "handler": signal.getsignal(signal.SIGINT) is mine,
+        "resumed": resumed.training.stopped,
+        "same": bool(np.array_equal(continued, expected)),
+    })
+print(json.dumps(out))
+"""
+
+
+def test_ctrl_c_keeps_what_there_is_and_the_run_can_go_on(environment, tmp_path):
+    command = [sys.executable, "-c", SCRIPT, tmp_path / "run.ckpt"]
+    process = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=300)
+    assert process.returncode == 0
+    found = json.loads(process.stdout)
+    for part, count in zip(found, (2, 30, 60), strict=True):
+        assert count <= part.pop("steps") < count + 10  # phases that had not begun take a step each
+        assert part == {"stopped": "interrupted", "finite": True, "handler": True, "resumed": None, "same": True}
+
+
+# ── refused ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def saved(**arrays):
+    def write(path, _):
+        with open(path, "wb") as file:
+            np.savez(file, **arrays)
+
+    return write
+
+
+def save_array(path, _):
+    with open(path, "wb") as file:
+        np.save(file, np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "write, words",
+    [
+        (lambda path, good: path.write_bytes(good[: len(good) // 2]), "no checkpoint that can be read"),
+        (lambda path, good: path.write_bytes(good[:-10]), "no checkpoint that can be read"),
+        (lambda path, _: path.write_bytes(b""), "no checkpoint that can be read"),
+        (lambda path, _: path.write_text("my notes"), "no checkpoint that can be read"),
+        (lambda path, _: path.mkdir(), "no checkpoint that can be read"),
+        (save_array, "no checkpoint that can be read"),
+        (saved(format=np.array([{}], dtype=object)), "no checkpoint that can be read"),
+        (saved(x=np.ones(3)), "not a checkpoint of this version"),
+        (saved(format=np.asarray("pdedkl checkpoint 0")), "not a checkpoint of this version"),
+        (saved(format=np.asarray(FORMAT), fingerprint=np.asarray("other")), "belongs to another run"),
+    ],
+    ids=["half", "cut", "empty", "text", "folder", "array", "objects", "foreign", "old version", "other run"],
+)
+def test_files_that_are_no_checkpoint_of_this_run(write, words, stored, tmp_path):
+    path = tmp_path / "run.ckpt"
+    write(path, stored)
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(ValueError, match=f"run.ckpt.*{words}.*delete it"):
+        fit(path)
+    assert before is None or path.read_bytes() == before
+
+
+def test_damage_is_seen(stored, tmp_path):
+    """A bit that is flipped is refused, unless it is one of the zip format's own that says nothing about the state."""
+    path, rng = tmp_path / "run.ckpt", np.random.default_rng(0)
+    path.write_bytes(stored)
+    with np.load(path) as file:
+        key = str(file["fingerprint"])
+    good, refused = Journal(path, key), 0
+    for place in rng.integers(len(stored), size=300):
+        damaged = bytearray(stored)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        try:
+            found = Journal(path, key)
+        except ValueError as error:
+            refused += 1
+            assert "run.ckpt" in str(error)
+        else:
+            assert repr((found.finished, found.current)) == repr((good.finished, good.current))
+    assert refused > 200
+
+
+POINTS = ridge.observations()[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"data": ridge.observations(u=np.array(POINTS.values) + 1e-12)},
+        {"data": ridge.observations(inside=ridge.inside(7))},
+        {"data": ridge.observations()[:1]},
+        {"domain": pk.Domain(x=[(0.0, 1.0), (0.0, 1.0), (0.0, 2.0)])},
+        {"domain": pk.Domain(x=[(0.0, 1.0), (0.0, 1.0), (-1.0, 1.0)])},
+        {"seed": 1},
+        {"latent_dim": 2},
+        {"prior_strength": 0.3},
+        {"model": "gp"},
+        {"recipe": "paper"},
+    ],
+    ids=["values", "points", "fewer", "upper bound", "lower bound", "seed", "latent dim", "prior", "model", "recipe"],
+)
+def test_a_checkpoint_of_another_run_is_refused(change, stored, tmp_path):
+    path = tmp_path / "run.ckpt"
+    path.write_bytes(stored)
+    with pytest.raises(ValueError, match="belongs to another run"):
+        fit(path, **change)
+    assert path.read_bytes() == stored
+
+
+# ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("broken", ["replace", "fsync"])
+def test_an_interrupted_write_leaves_the_old_file(broken, tmp_path, monkeypatch):
+    path = tmp_path / "run.ckpt"
+    write_atomically(path, b"old")
+
+    def fail(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, broken, fail)
+    with pytest.raises(OSError, match="no space left"):
+        write_atomically(path, b"new")
+    monkeypatch.undo()
+    assert path.read_bytes() == b"old" and [file.name for file in tmp_path.iterdir()] == ["run.ckpt"]
+    write_atomically(path, b"new")
+    assert path.read_bytes() == b"new"
