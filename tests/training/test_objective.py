@@ -37,7 +37,7 @@ OBSERVATIONS = (
 
 def make_model(observations=OBSERVATIONS):
     network = pk.Residual(2, 2, width=4, depth=1, activation="square", key=jax.random.key(1))
-    kernel = pk.deep(DOMAIN, network, variance=1.3) + pk.ard(DOMAIN, pk.RationalQuadratic(2.0), lengthscale=[0.8, 1.5])
+    kernel = pk.deep(DOMAIN, network, pk.RationalQuadratic(2.0), variance=1.3, lengthscale=[0.8, 1.5])
     return pk.Model(kernel, observations, mean=pk.ConstantMean(0.3))
 
 
@@ -54,12 +54,11 @@ def observe(values, name="u", operator=pk.identity, noise="learned"):
 
 def test_everything_is_trained_but_the_bounds_of_the_domain():
     marks = trainable(MODEL)
-    for component in marks.kernel.components:
-        assert not any(jax.tree.leaves(component.normalisation))
-    fixed = sum(2 * 2 for _ in MODEL.kernel.components)  # centre and scale of two coordinates each
+    (kernel,) = marks.kernel.components
+    assert not any(jax.tree.leaves(kernel.normalisation))
+    fixed = 2 + 2  # centre and scale of two coordinates
     sizes = [leaf.size for leaf, moves in zip(jax.tree.leaves(MODEL), jax.tree.leaves(marks)) if moves]
     assert sum(sizes) == sum(leaf.size for leaf in jax.tree.leaves(MODEL)) - fixed == OBJECTIVE.start().size
-    kernel = marks.kernel.components[1]
     assert kernel.base.profile.log_alpha and kernel.base.log_variance and kernel.log_lengthscale
     assert all(marks.log_noise.values()) and all(marks.coefficients.values()) and marks.mean.value
 
