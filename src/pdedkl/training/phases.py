@@ -15,7 +15,7 @@ from .monitor import Monitor
 from .objective import Objective, model_at, value_and_gradient
 
 # Iterations of L-BFGS between two Gauss–Newton steps.
-ITERATIONS_PER_ROUND = 8
+ITERATIONS_PER_ROUND = 5
 
 # A round that gains less than this per observation leads nowhere; with no weights to move it is the last.
 SMALLEST_GAIN = 1e-2
@@ -126,7 +126,7 @@ class Trainer:
         value, step = float(after["value"]), int(state["step"]) + 1
         gain = before - value
         idle = int(state["idle"]) + 1 if gain < SMALLEST_GAIN * sum(map(len, objective.observations)) else 0
-        hopeless = step >= 3 and value - to_beat > HOPE * gain * (rounds - step)
+        hopeless = step >= (2 if together else 3) and value - to_beat > HOPE * gain * (rounds - step)
         done = idle >= (2 if objective.weight_count else 1) or hopeless or step >= rounds or not np.isfinite(value)
         return after | {"step": np.asarray(step), "idle": np.asarray(idle), "done": np.asarray(done)}
 

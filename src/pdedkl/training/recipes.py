@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -91,18 +91,27 @@ class Default:
             self._alternate("inputs", starts.on_inputs(self.domain, self.variance))
             return self.best
         rows, strengths, additive_first = self._directions()
-        plan = [lambda: self._projection(rows, strengths)]
-        if self.options.model == "dkl":
-            plan.append(lambda: self._ridges(rows, strengths))
-            plan.insert(0 if additive_first else 2, self._additive)
-            plan.append(lambda: self._alternate("inputs", starts.on_inputs(self.domain, self.variance)))
-        for train in plan:
+        for train in self._plan(rows, strengths, additive_first):
             train()
             if self.best.explained or self.trainer.monitor.stopped:
                 return self.best
         if self.options.model == "dkl":
             self._richer()
         return self.best
+
+    def _plan(self, rows: np.ndarray, strengths: np.ndarray, additive_first: bool) -> list[Callable[[], None]]:
+        """The candidates, in the order in which they are tried; a choice of the user's leaves out what it rules out."""
+        projection = lambda: self._projection(rows, strengths)
+        ridges = lambda: self._ridges(rows, strengths)
+        inputs = lambda: self._alternate("inputs", starts.on_inputs(self.domain, self.variance))
+        if self.options.model == "linear" or self.options.groups == 1:
+            return [projection]
+        if self.options.groups is not None:
+            return [ridges]
+        if self.options.latent_dim is not None:
+            return [projection, ridges]
+        few = [projection, ridges]
+        return [self._additive, *few, inputs] if additive_first else [*few, self._additive, inputs]
 
     @property
     def best(self) -> Candidate:
@@ -140,29 +149,39 @@ class Default:
         self._alternate("projection", starts.projection(self.domain, self.variance, rows, strengths))
 
     def _ridges(self, rows: np.ndarray, strengths: np.ndarray) -> None:
-        count = self.options.latent_dim or starts.DIRECTIONS
-        self._alternate("ridges", starts.ridges(self.domain, self.variance, rows, strengths, count, self.options.seed))
+        """From the directions of the projection, where one was trained: it has found the right space already."""
+        for linear in self._trained("projection"):
+            rows, strengths = starts.directions_of(linear.trained.model.kernel)
+        count = self.options.latent_dim or max(starts.DIRECTIONS, self.options.groups or 1)
+        groups = min(self.options.groups or count, count)
+        kernel = starts.ridges(self.domain, self.variance, rows, strengths, count, groups, self.options.seed)
+        self._alternate("ridges", kernel)
 
     def _additive(self) -> None:
         self._alternate("additive", starts.on_each_input(self.domain, self.variance))
 
     def _richer(self) -> None:
         """Products of inputs in the projection's map; then the best so far plus what each input and all inputs add."""
-        linear = next(item for item in self.candidates if item.name == "projection").trained
-        kernel = starts.quadratic(self.domain, linear.model.kernel, WIDTH, self.options.seed)
-        self._improve("quadratic", self._warm(kernel, linear), ROUNDS_OF_A_NETWORK)
-        best = self.best
-        if not (best.explained or self.trainer.monitor.stopped):
+        for linear in self._trained("projection"):
+            kernel = starts.quadratic(self.domain, linear.trained.model.kernel, WIDTH, self.options.seed)
+            self._improve("quadratic", self._warm(kernel, linear), ROUNDS_OF_A_NETWORK)
+        best, chosen = self.best, self.options.latent_dim or self.options.groups
+        if not (chosen or best.explained or self.trainer.monitor.stopped):
             others = [("additive", starts.on_each_input), ("inputs", starts.on_inputs)]
             kernel, name = best.trained.model.kernel, best.name
             for other, build in others:
                 if other != best.name:
                     kernel, name = kernel + build(self.domain, 1e-2 * self.variance), f"{name} + {other}"
-            self._improve(name, self._warm(kernel, best.trained), ROUNDS_OF_A_SUM)
+            self._improve(name, self._warm(kernel, best), ROUNDS_OF_A_SUM)
 
-    def _warm(self, kernel: Kernel, trained: Trained) -> Model:
-        """A model of a richer kernel that goes on from the noise of a simpler one."""
-        return starts.with_noise(Model(kernel, self.observations), trained.model.log_noise)
+    def _trained(self, name: str) -> list[Candidate]:
+        return [item for item in self.candidates if item.name == name]
+
+    def _warm(self, kernel: Kernel, simpler: Candidate) -> Model:
+        """A model of a richer kernel; its noise starts at what the simpler one gets wrong of left-out values."""
+        model = starts.model_of(kernel, self.observations, noise=min(simpler.left_out, starts.INITIAL_NOISE))
+        learned = simpler.trained.model.log_noise
+        return starts.with_noise(model, {name: jnp.maximum(model.log_noise[name], learned[name]) for name in learned})
 
     def _alternate(self, name: str, kernel: Kernel) -> None:
         objective = Objective(starts.model_of(kernel, self.observations), self.observations, self.options.strength)
@@ -171,7 +190,7 @@ class Default:
 
     def _improve(self, name: str, model: Model, rounds: int) -> None:
         objective = Objective(model, self.observations, self.options.strength)
-        trained = self.trainer.alternate(name, objective, rounds, together=TOGETHER)
+        trained = self.trainer.alternate(name, objective, rounds, self.best.trained.value, TOGETHER)
         if not trained.value > self.best.trained.value - WORTH_A_COMPONENT:
             self.candidates.append(Candidate(name, trained))
 

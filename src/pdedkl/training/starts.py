@@ -68,14 +68,24 @@ def projection(domain: Domain, variance: float, rows: np.ndarray, strengths: np.
     return deep(domain, Affine(matrix), variance=4 * variance, lengthscale=np.sqrt(domain.dim) / 2)
 
 
-def ridges(domain: Domain, variance: float, rows: np.ndarray, strengths: np.ndarray, count: int, seed: int) -> Kernel:
-    """A sum of smooth functions of one direction each."""
+def ridges(
+    domain: Domain, variance: float, rows: np.ndarray, strengths: np.ndarray, count: int, groups: int, seed: int
+) -> Kernel:
+    """A sum of smooth functions of a few directions each: `count` directions, in so many groups."""
     draws = np.random.default_rng(seed).normal(size=(count, len(rows)))
     matrix = (draws * np.sqrt(np.maximum(strengths, 1e-3 * WEAKEST))) @ rows
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
-    groups = [(i,) for i in range(count)]
+    members = [tuple(part.tolist()) for part in np.array_split(np.arange(count), groups)]
     spread = np.sqrt(domain.dim) / 2
-    return deep(domain, Affine(matrix), groups=groups, variance=4 * variance / count, lengthscale=spread)
+    return deep(domain, Affine(matrix), groups=members, variance=4 * variance / groups, lengthscale=spread)
+
+
+def directions_of(linear: Kernel) -> tuple[np.ndarray, np.ndarray]:
+    """The directions that a trained projection uses, strongest first, and their strengths."""
+    component = linear.components[0]
+    matrix = np.asarray(linear_map(component.embedding) / jnp.exp(component.log_lengthscale)[:, None])
+    _, strengths, rows = np.linalg.svd(matrix, full_matrices=False)
+    return rows, strengths / max(strengths[0], 1e-300)
 
 
 def quadratic(domain: Domain, linear: Kernel, width: int, seed: int) -> Kernel:
