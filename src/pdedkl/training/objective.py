@@ -32,6 +32,9 @@ Vector = Float[Array, " p"] | Float[np.ndarray, " p"]
 # Noise below this part of the data's own size is rounding: less would cost digits in the factorisation, not gain them.
 NOISE_FLOOR = 1e-6
 
+# Mean squares of a hundred errors scatter by this much.
+KNOWN_NOISE_MARGIN = 1.3
+
 # Standard deviations of log-normal priors: wide, but they keep a direction that the data say nothing about in reach.
 LOG_LENGTHSCALE_SPREAD = 3.0
 LOG_VARIANCE_SPREAD = 4.0
@@ -182,12 +185,16 @@ def left_out_errors(objective: Objective, x: Vector) -> tuple[Float[Array, " n"]
 
 
 def left_out_error(objective: Objective, x: Vector) -> float:
-    """The root mean square of those errors, relative to the size of the data; the largest over the noise levels."""
+    """The root mean square of those errors, relative to the size of the data; the largest over the observations.
+
+    What noise of a known size explains is taken off, with a margin for chance.
+    """
     scales = data_scales(objective.observations)
-    found = [
-        float(jnp.sqrt(jnp.mean(errors**2))) / scales[item.noise_name or item.name]
-        for item, errors in zip(objective.observations, left_out_errors(objective, x))
-    ]
+    found = []
+    for item, errors in zip(objective.observations, left_out_errors(objective, x)):
+        known = 0.0 if item.noise_name is not None else float(jnp.mean(item.noise_variance({})))
+        excess = float(jnp.mean(errors**2)) - KNOWN_NOISE_MARGIN * known
+        found.append(np.sqrt(excess if not excess < 0 else 0.0) / scales[item.noise_name or item.name])
     return max(found) if np.all(np.isfinite(found)) else float("inf")
 
 
