@@ -98,10 +98,13 @@ class Trainer:
             return float(value), np.asarray(gradient)[count:]
 
         inner = lbfgs.start(function, state["x"][count:])
+        # At the floor of the noise differences are rounding, and line searches long: not worth an iteration.
+        worthwhile = 0.1 * SMALLEST_GAIN * sum(map(len, objective.observations)) if frozen else 0.0
         for iteration in range(iterations):
-            inner = lbfgs.iterate(function, inner)
+            before, inner = float(inner.value), lbfgs.iterate(function, inner)
             self._report(name, objective, first + iteration, most or iterations, fixed, inner)
-            if bool(inner.stuck) or self.monitor.stopped:
+            slow = before - float(inner.value) < worthwhile
+            if bool(inner.stuck) or slow or self.monitor.stopped:
                 break
         return state | {
             "x": np.concatenate([fixed, inner.x]),
