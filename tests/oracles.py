@@ -9,11 +9,21 @@ from __future__ import annotations
 import math
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import pdedkl as pk
+
+# An oracle runs once, on few points: nearly all of its time is compilation, so that is what is kept short.
+# The numbers are the same up to rounding. What the library compiles for itself is compiled as users have it.
+QUICK = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+    "xla_cpu_use_fusion_emitters": False,
+}
+quick_jit = partial(eqx.filter_jit, compiler_options=QUICK)
 
 # ── base kernels ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -92,17 +102,29 @@ def coefficients(operator, q, directions):
     return c, b, jnp.pad(V, ((0, pad), (0, 0))), jnp.pad(s, (0, pad))
 
 
-def along(u, v):
-    return lambda q: jax.jvp(u, (q,), (v,))[1]
-
-
 def apply(parts, u):
-    """`c u + b·∇u + Σ_r s_r (v_r·∇)² u`, by forward-over-forward differentiation."""
+    """`c u + b·∇u + Σ_r s_r (v_r·∇)² u`, by forward-over-forward differentiation.
+
+    `b` is one more direction, and `u` with its two derivatives comes from one evaluation along each: what is compiled
+    holds `u` once, and not once for each order.
+    """
     c, b, V, s = parts
-    return lambda q: c * u(q) + along(u, b)(q) + jnp.dot(s, jax.vmap(lambda v: along(along(u, v), v)(q))(V))
+    along = jnp.concatenate([b[None], V])
+    first = jnp.arange(len(along)) == 0
+    weights = jnp.where(first, c, 0.0), jnp.where(first, 1.0, 0.0), jnp.where(first, 0.0, jnp.pad(s, (1, 0)))
+
+    def at(q):
+        def line(v):
+            once = lambda p: jax.jvp(u, (p,), (v,))
+            (value, slope), (_, curvature) = jax.jvp(once, (q,), (v,))
+            return jnp.stack([value, slope, curvature])
+
+        return jnp.vdot(jnp.stack(weights, axis=1), jax.vmap(line)(along))
+
+    return at
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=0, compiler_options=QUICK)
 def nested(kernel_builder, kernel, left, left_points, right, right_points):
     """All covariances between rows of operators at points; compiled once for each shape."""
     k = kernel_builder(kernel)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import cases
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import oracles
 import pytest
 
 import pdedkl as pk
@@ -31,7 +31,7 @@ def test_jet_equals_autodiff_of_the_composition(name, d=3):
     q = jnp.asarray(cases.points(d, 1)[0])
     g = lambda z: jnp.sin(jnp.sum(z * jnp.arange(1.0, z.shape[0] + 1.0))) + jnp.sum(z) ** 2
 
-    @eqx.filter_jit
+    @oracles.quick_jit
     def both(operators, embedding):
         jets = [push_forward(op.symbol(q), embedding, normalise, q) for op in operators]
         reference = [op(lambda p: g(embedding(normalise(p))))(q) for op in operators]

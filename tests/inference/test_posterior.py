@@ -11,6 +11,7 @@ import pytest
 import tinygp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import quick_jit
 from test_evidence import heat_observations
 
 import pdedkl as pk
@@ -22,7 +23,7 @@ def observed(name, u, q, d):
     return pk.Observation(operator, q, jax.vmap(operator(u))(jnp.asarray(q)), "exact")
 
 
-@eqx.filter_jit
+@quick_jit
 def full_gram(model, observations):
     system = linear_system(model, observations)
     return jnp.block([[system.engine.block(system.parameters, a, b) for b in system.sections] for a in system.sections])
@@ -65,17 +66,17 @@ def test_operators_commute_with_conditioning(engine):
     heat = posterior.model.bound(observations[-1].operator)
     q = jnp.asarray(cases.points(d, 4, seed=9))
 
-    mean = jax.jit(jax.vmap(heat(posterior.mean)))(q)
+    mean = quick_jit(jax.vmap(heat(posterior.mean)))(q)
     np.testing.assert_allclose(posterior.predict(q, heat).mean, mean, rtol=1e-8, atol=1e-8)
 
     def nested(p, p_):
         return heat(lambda s: heat(lambda s_: posterior.kernel(s, s_))(p_))(p)
 
-    covariance = jax.jit(jax.vmap(lambda p: jax.vmap(lambda p_: nested(p, p_))(q)))(q)
+    covariance = quick_jit(jax.vmap(lambda p: jax.vmap(lambda p_: nested(p, p_))(q)))(q)
     got = posterior.covariance(q, heat)
     np.testing.assert_allclose(got, covariance, rtol=1e-7, atol=1e-7 * np.abs(covariance).max())
     np.testing.assert_allclose(posterior.predict(q, heat).variance, np.diagonal(got), rtol=1e-7)
-    crossed = jax.vmap(lambda p: jax.vmap(lambda p_: heat(lambda s: posterior.kernel(s, p_))(p))(q[:2]))(q)
+    crossed = quick_jit(jax.vmap(lambda p: jax.vmap(lambda p_: heat(lambda s: posterior.kernel(s, p_))(p))(q[:2])))(q)
     np.testing.assert_allclose(posterior.covariance(q, heat, q[:2], pk.identity), crossed, rtol=1e-7, atol=1e-9)
 
 
@@ -110,15 +111,20 @@ def test_high_order_operators_by_the_autodiff_engine(name, profile):
     kernel = pk.ard(cases.domain(d), cases.profiles()[profile], lengthscale=1.1)
     observations = (pk.Observation(operator, q, np.ones(3), 0.1), pk.Observation(pk.identity, q, np.zeros(3), 0.1))
     model = pk.Model(kernel, observations, engine="autodiff")
-    system = eqx.filter_jit(linear_system)(model, observations)
-    got = eqx.filter_jit(lambda s: s.engine.block(s.parameters, s.sections[0], s.sections[1]))(system)
-    reference = jax.vmap(lambda p: jax.vmap(lambda p_: operator(lambda s: kernel(s, p_))(p))(q))(q)
+
+    @quick_jit
+    def blocks(model, q):
+        system = linear_system(model, observations)
+        first, second = system.sections
+        crossed = jax.vmap(lambda p: jax.vmap(lambda p_: operator(lambda s: kernel(s, p_))(p))(q))(q)
+        return *(system.engine.block(system.parameters, first, other) for other in (second, first)), crossed
+
+    got, both, reference = map(np.asarray, blocks(model, q))
     np.testing.assert_allclose(got, reference, rtol=1e-9, atol=1e-9)
-    both = np.asarray(eqx.filter_jit(lambda s: s.engine.block(s.parameters, s.sections[0], s.sections[0]))(system))
     np.testing.assert_allclose(both, both.T, rtol=1e-9, atol=1e-9 * np.abs(both).max())
     assert np.linalg.eigvalsh(both).min() > 0
     posterior = pk.condition(model, observations)
-    mean = jax.jit(jax.vmap(operator(posterior.mean)))(q)
+    mean = quick_jit(jax.vmap(operator(posterior.mean)))(q)
     np.testing.assert_allclose(posterior.predict(q, operator).mean, mean, rtol=1e-7, atol=1e-7)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import cases
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +24,7 @@ def test_symbol_equals_the_reference_meaning(d):
     operators = list(cases.operators(d).values())
     q = jnp.asarray(cases.points(d, 3))
 
-    @eqx.filter_jit
+    @oracles.quick_jit
     def both(operators, q):
         reference = [jax.vmap(op(wavy))(q) for op in operators]
         symbol = [
