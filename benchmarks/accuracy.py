@@ -80,9 +80,7 @@ def in_a_process(name: str, model: str, recipe: str, seed: int) -> dict:
 
 
 def table(results: list[dict], recipe: str) -> tuple[str, int]:
-    head = (
-        f"{'problem':<17}{'points':<17}{'model':<8}{'e_u':>9}{'e_f':>9}{'limits':>17}{'cover':>7}{'s':>6}{'compile':>9}"
-    )
+    head = f"{'problem':<17}{'points':<17}{'model':<8}{'e_u':>9}{'e_f':>9}{'limits':>17}{'cover':>7}"
     lines = [head + f"{'s':>6}{'compile':>9}  kernel, baselines of u"]
     missed = 0
     for name in dict.fromkeys(r["problem"] for r in results):
