@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 
 import jax
 import numpy as np
@@ -317,7 +314,7 @@ def test_a_level_that_is_no_probability(posterior):
         posterior.predict(POINTS).interval(95)
 
 
-# ── memory and precision ──────────────────────────────────────────────────────────────────────────────────────────
+# ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.usefixtures("nothing_compiled")
@@ -340,29 +337,6 @@ def test_samples_that_do_not_fit_into_memory(posterior, monkeypatch):
         posterior.sample(KEY, np.zeros((20_000, 3)))
 
 
-def test_32_bit_forced_by_the_environment():
-    done = subprocess.run(
-        [sys.executable, "-c", "import pdedkl"],
-        env={**os.environ, "JAX_ENABLE_X64": "0"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode != 0
-    assert re.search(says("RuntimeError", "64-bit", "JAX_ENABLE_X64='0'", "before importing pdedkl"), done.stderr)
-
-
-def test_32_bit_switched_on_after_the_import():
-    items = [observe()]
-    jax.config.update("jax_enable_x64", False)
-    try:
-        for call in (observe, lambda: pk.Model(KERNEL, items)):
-            with pytest.raises(RuntimeError, match=says("64-bit", "turned off", "set it back to True")):
-                call()
-    finally:
-        jax.config.update("jax_enable_x64", True)
-
-
 def test_a_batch_of_no_size_is_refused(posterior):
     with pytest.raises(ValueError, match="`batch_size`"):
         posterior.predict(POINTS, batch_size=-1)
@@ -379,17 +353,6 @@ def test_domains_of_one_dimension_do_not_mix():
         pk.D(T) + pk.Laplacian(swapped.coordinates("x"))
     with pytest.raises(ValueError, match="different domains"):
         model(pk.Laplacian(swapped.coordinates("x")))
-
-
-def test_32_bit_switched_on_before_conditioning():
-    known, items = model(), [observe()]
-    jax.config.update("jax_enable_x64", False)
-    try:
-        for use in (pk.condition, pk.negative_log_evidence):
-            with pytest.raises(RuntimeError, match="64-bit"):
-                use(known, items)
-    finally:
-        jax.config.update("jax_enable_x64", True)
 
 
 def test_a_parameter_that_is_positive_in_one_place_only():

@@ -1,0 +1,48 @@
+"""A program that has forced 64-bit mode off is told so, wherever it starts to compute."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import jax
+import pytest
+from test_bad_input import KERNEL, model, observe, says
+
+import pdedkl as pk
+
+
+def test_32_bit_forced_by_the_environment():
+    done = subprocess.run(
+        [sys.executable, "-c", "import pdedkl"],
+        env={**os.environ, "JAX_ENABLE_X64": "0"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode != 0
+    assert re.search(says("RuntimeError", "64-bit", "JAX_ENABLE_X64='0'", "before importing pdedkl"), done.stderr)
+
+
+def test_32_bit_switched_on_after_the_import():
+    items = [observe()]
+    jax.config.update("jax_enable_x64", False)
+    try:
+        for call in (observe, lambda: pk.Model(KERNEL, items)):
+            with pytest.raises(RuntimeError, match=says("64-bit", "turned off", "set it back to True")):
+                call()
+    finally:
+        jax.config.update("jax_enable_x64", True)
+
+
+def test_32_bit_switched_on_before_conditioning():
+    known, items = model(), [observe()]
+    jax.config.update("jax_enable_x64", False)
+    try:
+        for use in (pk.condition, pk.negative_log_evidence):
+            with pytest.raises(RuntimeError, match="64-bit"):
+                use(known, items)
+    finally:
+        jax.config.update("jax_enable_x64", True)
