@@ -78,9 +78,9 @@ def fit(
     """Train a model on observations of operators of `u`, and condition it on them.
 
     `problem` is a problem or a domain. `recipe` is `"default"` or `"paper"`, `model` is `"dkl"`, `"linear"` (a learned
-    linear map, no network) or `"gp"` (the inputs themselves). The default recipe chooses the kernel, its latent
-    dimension and the strength of the prior on weights by evidence, from the given observations alone; `latent_dim`,
-    `groups` and `prior_strength` fix them instead.
+    linear map, no network) or `"gp"` (the inputs themselves). The default recipe chooses the kernel and its
+    directions by evidence, from the given observations alone; `latent_dim` and `groups` fix their number instead, and
+    `prior_strength` sets the strength of the prior on weights (0.1).
 
     With a `checkpoint` the run is stored in that file as it goes on; called again after a kill, with the same
     arguments, it continues and ends in exactly the same parameters. Ctrl-C ends the run after the step under way and

@@ -1,4 +1,4 @@
-"""The phases of a run: fit what is no weight, take Gauss–Newton steps, polish everything with L-BFGS."""
+"""The phases of a run: L-BFGS over what is no weight, Gauss–Newton steps, L-BFGS over everything together."""
 
 from __future__ import annotations
 
