@@ -26,7 +26,7 @@ def one(name: str, model: str, recipe: str, seed: int) -> dict:
 
     import pdedkl as pk
 
-    case = CASES[name]()
+    case = CASES[name]().for_the_paper() if recipe == "paper" else CASES[name]()
     data, test = case.sample(seed)
     posterior = pk.fit(case.domain, data, recipe=recipe, model=model, seed=seed)
     truth = {"u": case.u(test), "f": case.f(test)}

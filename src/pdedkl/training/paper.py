@@ -27,13 +27,13 @@ from .objective import Objective, Vector, model_at, value_and_gradient
 from .phases import Trained, Trainer
 from .recipes import Candidate, Options
 
-STEPS = 2000  # T
+STEPS = 1500  # T
 SMALLEST_CHANGE = 1e-6  # ε
 LATENT_DIM = 4
-NOISE = 0.3  # of the data's size; from a small one nothing is learned in 50 dimensions
+NOISE = 1.0  # of the data's size; from less the network learns the data by heart in 50 dimensions
 
 SCHEDULE = optax.schedules.warmup_exponential_decay_schedule(
-    init_value=1e-4, peak_value=3e-3, warmup_steps=100, transition_steps=STEPS, decay_rate=0.1
+    init_value=1e-4, peak_value=1e-2, warmup_steps=100, transition_steps=STEPS, decay_rate=0.1
 )
 OPTIMISER = optax.chain(optax.clip_by_global_norm(10.0), optax.adam(SCHEDULE))
 
