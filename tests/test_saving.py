@@ -217,7 +217,9 @@ def test_every_class_that_a_file_may_hold_is_in_these_tests(posteriors):
 
 def test_how_a_model_was_trained_is_kept(posteriors, tmp_path):
     step = pk.Step("adam", 3, 1.5, float("inf"), {"u": 0.1}, 0.2, 15.0, float("nan"))
-    report = pk.Training("default", "dkl", 0, "ard", 1.5, (("ard", 1.5),), 0.1, 0, None, 0.2, 0.1, (step, step))
+    report = pk.Training(
+        "default", "dkl", 0, "ard", 1.5, (("ard", 1.5),), 0.1, None, 0, None, 0.2, 0.1, 0.05, (step, step)
+    )
     replace(posteriors["ard"], training=report).save(tmp_path / "model.pdedkl")
     assert repr(pk.load(tmp_path / "model.pdedkl").training) == repr(report)
 

@@ -13,7 +13,7 @@ import ridge
 
 import pdedkl as pk
 from pdedkl.training import paper
-from pdedkl.training.journal import FORMAT, Journal, write_atomically
+from pdedkl.training.journal import FORMAT, Journal, fingerprint, write_atomically
 
 CASES = {"default": {"model": "linear"}, "paper": {"recipe": "paper", "model": "gp"}}
 
@@ -244,3 +244,16 @@ def test_an_interrupted_write_leaves_the_old_file(broken, tmp_path, monkeypatch)
     assert path.read_bytes() == b"old" and [file.name for file in tmp_path.iterdir()] == ["run.ckpt"]
     write_atomically(path, b"new")
     assert path.read_bytes() == b"new"
+
+
+def test_coefficients_that_print_alike_are_told_apart():
+    def observed(slope):
+        def speed(q):
+            return 1.0 + slope * q[0]
+
+        operator = pk.Coefficient(speed) * pk.Laplacian(ridge.DOMAIN.coordinates("x"))
+        return [pk.Observation(operator, ridge.INSIDE, np.ones(len(ridge.INSIDE)))]
+
+    assert str(observed(1.0)[0].operator) == str(observed(2.0)[0].operator)
+    assert fingerprint(observed(1.0)) == fingerprint(observed(1.0))
+    assert fingerprint(observed(1.0)) != fingerprint(observed(2.0))

@@ -13,10 +13,11 @@ from ..inference.posterior import Posterior, condition
 from ..observations import Observation, check_observations
 from ..precision import require_float64
 from .journal import Journal, fingerprint
-from .monitor import Callback, Monitor, Step, compile_seconds, display
+from .monitor import Callback, Monitor, Step, display, preparation
 from .paper import Paper
 from .phases import Trainer
 from .recipes import Default, Options
+from .validation import Validation
 
 MODELS = ("dkl", "linear", "gp")
 RECIPES = ("default", "paper")
@@ -27,8 +28,9 @@ class Training:
     """How a posterior was trained: `candidates` are the kernels tried, with their objectives.
 
     `left_out` is the error of each value as predicted from all the others, root mean square, relative to the size of
-    the data, the largest over the observations: what to expect between the data. `rejected` counts steps that were
-    not finite and therefore not taken.
+    the data, the largest over the observations: what to expect between the data. `validated` is the same for validation
+    data, if there were any. `rejected` counts steps that were not finite and therefore not taken. Of its `seconds`, JAX
+    took `compile_seconds` to compile programs or to load them from its cache, and `trace_seconds` to write them down.
 
     Predictions do not depend on it, so any two of them are equal to a compiled function.
     """
@@ -40,9 +42,11 @@ class Training:
     objective: float
     candidates: tuple[tuple[str, float], ...]
     left_out: float
+    validated: float | None
     rejected: int
     stopped: str | None
     seconds: float
+    trace_seconds: float
     compile_seconds: float
     history: tuple[Step, ...]
 
@@ -70,6 +74,7 @@ def fit(
     latent_dim: int | None = None,
     groups: int | None = None,
     prior_strength: float | None = None,
+    validation: Sequence[Observation] | Observation | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 2.0,
     callbacks: Sequence[Callback] = (),
@@ -80,7 +85,8 @@ def fit(
     `problem` is a problem or a domain. `recipe` is `"default"` or `"paper"`, `model` is `"dkl"`, `"linear"` (a learned
     linear map, no network) or `"gp"` (the inputs themselves). The default recipe chooses the kernel and its
     directions by evidence, from the given observations alone; `latent_dim` and `groups` fix their number instead, and
-    `prior_strength` sets the strength of the prior on weights (0.1).
+    `prior_strength` sets the strength of the prior on weights (0.1). Where fresh values of source or conditions can be
+    had, pass some as `validation`: they choose the kernel and the prior's strength, and are not conditioned on.
 
     With a `checkpoint` the run is stored in that file as it goes on; called again after a kill, with the same
     arguments, it continues and ends in exactly the same parameters. Ctrl-C ends the run after the step under way and
@@ -103,10 +109,12 @@ def fit(
             f"The observations have {found[0].points.shape[1]} coordinates and the domain has {domain.dim}: "
             "observe at points of that domain, all its coordinates in their order."
         )
-    options = Options(model, seed, latent_dim, prior_strength, groups)
+    fresh = () if validation is None else check_observations(validation)
+    chooser = Validation(fresh, found) if fresh else None
+    options = Options(model, seed, latent_dim, prior_strength, groups, chooser)
     box = (domain.layout, domain.lower.tolist(), domain.upper.tolist())
-    key = fingerprint(found, recipe=recipe, options=options, box=box)
-    begin, compiled = time.monotonic(), compile_seconds()
+    key = fingerprint((*found, *fresh), recipe=recipe, options=options, box=box, fresh=len(fresh))
+    begin, (traced, compiled) = time.monotonic(), preparation()
     with display(progress) as shown:
         monitor = Monitor(callbacks=(*callbacks, *shown))
         trainer = Trainer(Journal(checkpoint, key, checkpoint_every), monitor)
@@ -115,6 +123,7 @@ def fit(
             best = run.run()
     trained = best.trained
     posterior = condition(trained.model, found)
+    tracing, compiling = preparation()
     report = Training(
         recipe=recipe,
         model=model,
@@ -123,10 +132,12 @@ def fit(
         objective=trained.value,
         candidates=tuple((c.name, c.trained.value) for c in run.candidates),
         left_out=best.left_out,
+        validated=None if best.validated is None else best.validated.error,
         rejected=trainer.rejected,
         stopped=monitor.stopped,
         seconds=time.monotonic() - begin,
-        compile_seconds=compile_seconds() - compiled,
+        trace_seconds=tracing - traced,
+        compile_seconds=compiling - compiled,
         history=tuple(monitor.history),
     )
     return replace(posterior, training=report)

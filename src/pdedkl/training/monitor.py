@@ -30,20 +30,25 @@ class Step:
 
 Callback = Callable[[Step], Any]
 
-_compile_seconds = [0.0]
+_spent = {"trace": 0.0, "compile": 0.0}
+_PARTS = {
+    "/jax/core/compile/jaxpr_trace_duration": "trace",
+    "/jax/core/compile/jaxpr_to_mlir_module_duration": "trace",
+    "/jax/core/compile/backend_compile_duration": "compile",
+}
 
 
-def _count_compilation(event: str, duration_secs: float, **_: Any) -> None:
-    if event.startswith("/jax/core/compile/"):
-        _compile_seconds[0] += duration_secs
+def _count(event: str, duration_secs: float, **_: Any) -> None:
+    if event in _PARTS:
+        _spent[_PARTS[event]] += duration_secs
 
 
-monitoring.register_event_duration_secs_listener(_count_compilation)
+monitoring.register_event_duration_secs_listener(_count)
 
 
-def compile_seconds() -> float:
-    """Seconds that this process has spent tracing and compiling so far."""
-    return _compile_seconds[0]
+def preparation() -> tuple[float, float]:
+    """Seconds that this process has spent so far on tracing programs, and on compiling or loading them."""
+    return _spent["trace"], _spent["compile"]
 
 
 @dataclass

@@ -7,12 +7,14 @@
    over kernel and noise with Gauss–Newton steps of the weights. A candidate that leaves nothing unexplained ends it.
 3. *Richer kernels*, where something is left: products of inputs in the projection's map (quadratic), and the best so
    far plus the additive and the plain kernel. Each has to earn its place by evidence.
+
+With validation data, their likelihood takes the place of the evidence and chooses the strength of the prior as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import jax.numpy as jnp
@@ -26,6 +28,7 @@ from ..observations import Observation
 from . import starts
 from .objective import Objective, left_out_error, signal_variance
 from .phases import Trained, Trainer
+from .validation import Score, Validation
 
 # Enough points to see directions; a fit of them is cheap.
 EXPLORING_POINTS = 400
@@ -36,6 +39,8 @@ ROUNDS_OF_A_SUM = 4
 TOGETHER = 80
 ROUNDS_OF_A_NETWORK = 10
 WIDTH = 64
+# Strengths of the prior that validation data choose from, as multiples of the usual one.
+OTHER_STRENGTHS = (10.0, 0.1)
 
 # Relative error of left-out values below which nothing is left to explain: more components could only model rounding.
 EXPLAINED = 1e-5
@@ -51,16 +56,26 @@ class Candidate:
 
     name: str
     trained: Trained
+    validation: Validation | None = None
 
     @cached_property
     def left_out(self) -> float:
         """The relative error of values left out; computed only where a decision hangs on it."""
         return left_out_error(self.trained.objective, self.trained.x)
 
+    @cached_property
+    def validated(self) -> Score | None:
+        return None if self.validation is None else self.validation.score(self.trained.model)
+
     @property
     def explained(self) -> bool:
         """Whether each value follows from all the others: a fit that only passes through the data does not do that."""
-        return self.left_out < EXPLAINED
+        return self.left_out < EXPLAINED and (self.validated is None or self.validated.error < EXPLAINED)
+
+    @property
+    def rank(self) -> float:
+        """Lower is better: the objective, or how badly fresh values are predicted where there are any."""
+        return _rank(self.trained.value if self.validated is None else self.validated.density)
 
 
 @dataclass(frozen=True)
@@ -72,6 +87,7 @@ class Options:
     latent_dim: int | None
     prior_strength: float | None
     groups: int | None
+    validation: Validation | None = field(default=None, repr=False)
 
     @property
     def strength(self) -> float:
@@ -97,6 +113,8 @@ class Default:
                 return self.best
         if self.options.model == "dkl":
             self._richer()
+        if self.options.validation is not None and self.options.prior_strength is None:
+            self._other_strengths()
         return self.best
 
     def _plan(self, rows: np.ndarray, strengths: np.ndarray, additive_first: bool) -> list[Callable[[], None]]:
@@ -115,7 +133,7 @@ class Default:
 
     @property
     def best(self) -> Candidate:
-        return min(self.candidates, key=lambda candidate: _rank(candidate.trained.value))
+        return min(self.candidates, key=lambda candidate: candidate.rank)
 
     def _directions(self) -> tuple[np.ndarray, np.ndarray, bool]:
         """Directions and strengths, and whether a sum of functions of one input each explains the data better."""
@@ -186,13 +204,29 @@ class Default:
     def _alternate(self, name: str, kernel: Kernel) -> None:
         objective = Objective(starts.model_of(kernel, self.observations), self.observations, self.options.strength)
         to_beat = self.best.trained.value if self.candidates else np.inf
-        self.candidates.append(Candidate(name, self.trainer.alternate(name, objective, ROUNDS, to_beat)))
+        self._keep(name, self.trainer.alternate(name, objective, ROUNDS, to_beat))
 
     def _improve(self, name: str, model: Model, rounds: int) -> None:
         objective = Objective(model, self.observations, self.options.strength)
         trained = self.trainer.alternate(name, objective, rounds, self.best.trained.value, TOGETHER)
-        if not trained.value > self.best.trained.value - WORTH_A_COMPONENT:
-            self.candidates.append(Candidate(name, trained))
+        if self.options.validation or not trained.value > self.best.trained.value - WORTH_A_COMPONENT:
+            self._keep(name, trained)
+
+    def _other_strengths(self) -> None:
+        """The best kernel under weaker and stronger priors. Their objectives do not compare, so fresh values decide."""
+        best = self.best
+        if not best.trained.objective.weight_count:
+            return
+        for factor in OTHER_STRENGTHS:
+            if self.best.explained or self.trainer.monitor.stopped:
+                return
+            strength = factor * self.options.strength
+            name = f"{best.name}, prior {strength:g}"
+            objective = Objective(best.trained.model, self.observations, strength)
+            self._keep(name, self.trainer.alternate(name, objective, ROUNDS_OF_A_SUM, together=TOGETHER))
+
+    def _keep(self, name: str, trained: Trained) -> None:
+        self.candidates.append(Candidate(name, trained, self.options.validation))
 
 
 def _rank(value: float) -> float:
