@@ -46,3 +46,14 @@ def test_32_bit_switched_on_before_conditioning():
                 use(known, items)
     finally:
         jax.config.update("jax_enable_x64", True)
+
+
+def test_importing_the_package_does_not_import_jax_and_yet_sets_its_mode():
+    """The command line answers `--help` at once; a user's own arrays are 64-bit all the same."""
+    program = (
+        "import sys, pdedkl; assert 'jax' not in sys.modules; import jax.numpy as jnp; "
+        "assert jnp.ones(1).dtype == 'float64'; assert pdedkl.Domain and 'fit' in dir(pdedkl); "
+        "import pdedkl.searching; assert pdedkl.search.__name__ == 'search'"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "JAX_ENABLE_X64"}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)

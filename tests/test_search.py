@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import pdedkl as pk
-from pdedkl.search.run import Searcher
-from pdedkl.search.space import Space
+from pdedkl.searching.run import Searcher
+from pdedkl.searching.space import Space
 
 SET = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30)
 

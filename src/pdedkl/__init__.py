@@ -1,90 +1,31 @@
-"""PDE-constrained deep kernel learning: linear PDEs in many dimensions, from little data, with error bars."""
+"""PDE-constrained deep kernel learning: linear PDEs in many dimensions, from little data, with error bars.
+
+Everything in `api.py` is an attribute of the package, imported when it is first asked for: JAX takes seconds to import,
+and `pdedkl --help` does not compute.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from .precision import enable_float64
 
-enable_float64()  # before any submodule creates an array
-
-from .domain import Coordinates, Domain  # noqa: E402
-from .embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Residual  # noqa: E402
-from .inference import Posterior, Prediction, condition, negative_log_evidence  # noqa: E402
-from .kernels import (  # noqa: E402
-    Component,
-    Kernel,
-    Matern52,
-    Matern72,
-    Matern92,
-    Profile,
-    RationalQuadratic,
-    SquaredExponential,
-    additive,
-    ard,
-    deep,
-)
-from .means import ConstantMean, FunctionMean, Mean, ZeroMean  # noqa: E402
-from .model import Model  # noqa: E402
-from .observations import Learned, Observation  # noqa: E402
-from .operators import (  # noqa: E402
-    Coefficient,
-    D,
-    Diffusion,
-    Directional,
-    Divergence,
-    Laplacian,
-    Operator,
-    Parameter,
-    identity,
-)
-from .saving import load  # noqa: E402
-from .search import Evaluation, Search, search  # noqa: E402
-from .training import Step, Training, fit  # noqa: E402
+if TYPE_CHECKING:
+    from .api import *  # noqa: F403
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "MLP",
-    "Affine",
-    "Bottleneck",
-    "Coefficient",
-    "Component",
-    "ConstantMean",
-    "Coordinates",
-    "D",
-    "Diffusion",
-    "Directional",
-    "Divergence",
-    "Domain",
-    "Embedding",
-    "Evaluation",
-    "FunctionMean",
-    "IdentityEmbedding",
-    "Kernel",
-    "Laplacian",
-    "Learned",
-    "Matern52",
-    "Matern72",
-    "Matern92",
-    "Mean",
-    "Model",
-    "Observation",
-    "Operator",
-    "Parameter",
-    "Posterior",
-    "Prediction",
-    "Profile",
-    "RationalQuadratic",
-    "Residual",
-    "Search",
-    "SquaredExponential",
-    "Step",
-    "Training",
-    "ZeroMean",
-    "additive",
-    "ard",
-    "condition",
-    "deep",
-    "fit",
-    "identity",
-    "load",
-    "negative_log_evidence",
-    "search",
-]
+enable_float64()  # before anybody creates an array
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__") or name not in (api := _api()).__all__:
+        raise AttributeError(f"module 'pdedkl' has no attribute {name!r}")
+    return getattr(api, name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_api().__all__])
+
+
+def _api() -> Any:
+    return import_module(".api", __name__)
