@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,13 @@ def save(
             FunctionsNotSaved,
             stacklevel=stacklevel,
         )
+
+
+def functions_of(observations: Sequence[Observation]) -> dict[str, Callable]:
+    """The Python functions of observations, by the names under which `save` lists them: what `load` wants again."""
+    encoder = Encoder()
+    encoder.encode(tuple(observations), "")
+    return encoder.given
 
 
 def load(path: str | os.PathLike[str], *, functions: Mapping[str, Callable] | None = None) -> Posterior:

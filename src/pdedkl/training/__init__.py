@@ -1,4 +1,4 @@
 from .fit import Training, fit
-from .monitor import Step
+from .monitor import Callback, Step
 
-__all__ = ["Step", "Training", "fit"]
+__all__ = ["Callback", "Step", "Training", "fit"]

@@ -1,0 +1,40 @@
+"""A run that is killed and resumed ends in the same numbers as one that was left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+SMALL = ["poisson", "--dim", "2", "--boundary", "30", "--source", "30", "--model", "linear"]
+
+
+def pdedkl(*arguments, **options) -> subprocess.Popen:
+    return subprocess.Popen([sys.executable, "-m", "pdedkl", *map(str, arguments)], stderr=subprocess.PIPE, **options)
+
+
+def numbers(folder) -> dict:
+    metrics = json.loads((folder / "metrics.json").read_text())
+    return {name: value for name, value in metrics.items() if not name.endswith("_seconds")}
+
+
+def test_killed_and_resumed(tmp_path):
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+    run = pdedkl("solve", *SMALL, "--out", killed, env=environment)
+    while not (killed / "checkpoint").exists():
+        assert run.poll() is None, run.stderr.read().decode()
+        time.sleep(0.05)
+    run.send_signal(signal.SIGKILL)
+    run.communicate()
+    assert not (killed / "metrics.json").exists()
+    refused = pdedkl("solve", *SMALL, "--out", killed, env=environment)
+    assert b"pdedkl resume" in refused.communicate()[1] and refused.returncode == 2
+    for run in (pdedkl("resume", killed, env=environment), pdedkl("solve", *SMALL, "--out", whole, env=environment)):
+        _, error = run.communicate()
+        assert run.returncode == 0, error.decode()
+    assert numbers(killed) == numbers(whole)
+    assert not (killed / "checkpoint").exists()

@@ -1,0 +1,88 @@
+"""What users get wrong, and what they ask for help with: one sentence, and the right exit status."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pdedkl.cli import main
+
+
+def told(arguments, capsys) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as stopped:
+        main([str(item) for item in arguments])
+    error = capsys.readouterr().err
+    lines = [line for line in error.splitlines() if line.startswith("pdedkl: ")]
+    assert len(lines) == 1 and "Traceback" not in error
+    return stopped.value.code, lines[0]
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["solve"], "Missing argument 'PROBLEM'"),
+        (["slove", "heat"], "'slove'"),
+        (["solve", "heet"], "heat"),
+        (["solve", "heat", "--dim", "0"], "--dim"),
+        (["solve", "heat", "--model", "svm"], "'svm'"),
+        (["solve", "parametric-heat", "--dim", "7"], "dimension"),
+        (["solve", "nowhere.py"], "There is no file nowhere.py"),
+        (["solve", "heat", "--dim", "2", "--data", "nowhere.csv"], "There is no file nowhere.csv"),
+        (["resume", "nowhere"], "nowhere is not the folder of a run"),
+        (["predict", "nowhere", "points.csv", "-o", "out.csv"], "points.csv"),
+        (["search", "heat", "--latent-dims", "some"], "--latent-dims"),
+        (["reproduce", "--only", "heat-11"], "heat-10"),
+    ],
+)
+def test_mistakes_in_asking(arguments, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, line = told(arguments, capsys)
+    assert code == 2 and words in line
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("problem = (", "line 1"),
+        ("import pdedkl as pk\nproblem = pk.Problm()\n", "line 2"),
+        ("x = 1\n", "`problem`"),
+        ("problem = 3\n", "int"),
+    ],
+)
+def test_problem_files_that_are_none(text, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(text)
+    code, line = told(["solve", "mine.py"], capsys)
+    assert code == 2 and words in line and "mine.py" in line
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
+
+
+def test_a_run_that_fails_ends_with_one_sentence_and_status_1(tmp_path):
+    """The operator is only evaluated at sampled points, so this file is read without complaint."""
+    program = "import pdedkl.cli.solve as s\nfrom pdedkl.cli import main\n"
+    program += "s._run = lambda *_: 1 / 0\nmain(['solve', 'poisson', '--dim', '2', '--out', 'run'{}])\n"
+    done = [
+        subprocess.run(
+            [sys.executable, "-c", program.format(extra)], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        for extra in ("", ", '--force', '--debug'")
+    ]
+    assert [item.returncode for item in done] == [1, 1]
+    assert done[0].stderr.splitlines()[-1] == "pdedkl: division by zero (ZeroDivisionError; --debug shows where)"
+    assert "Traceback" not in done[0].stderr and "Traceback" in done[1].stderr
+
+
+def test_help_does_not_wait_for_jax():
+    for command in ("--help", "problems"):
+        program = f"import sys\nfrom pdedkl.cli import main\nmain(['{command}'])\nassert 'jax' not in sys.modules"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert "heat" in done.stdout
+
+
+def test_the_built_in_problems_are_listed_with_their_equations(capsys):
+    main(["problems"])
+    out = capsys.readouterr().out
+    assert all(word in out for word in ("poisson", "parametric-heat", "advection-diffusion-reaction", "Δu"))

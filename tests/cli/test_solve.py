@@ -1,0 +1,120 @@
+"""`pdedkl solve` and what can be done with the folder it leaves, on a problem that trains in a second."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import pdedkl as pk
+from pdedkl.cli import main
+
+SMALL = ["poisson", "--dim", "2", "--boundary", "30", "--source", "30", "--model", "gp"]
+KEYS = {
+    *("problem", "dim", "model", "recipe", "seed", "n_u", "n_f", "latent_dim", "error_u", "error_f", "coverage_u"),
+    *("coverage_f", "z_rms_u", "z_rms_f", "nlpd_u", "crps_u", "sharpness_u", "objective", "jitter", "train_seconds"),
+    *("compile_seconds", "peak_memory_bytes"),
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "poisson"
+    main(["solve", *SMALL, "--seed", "3", "--out", str(folder)])
+    return folder
+
+
+def status(arguments) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        main([str(item) for item in arguments])
+    return stopped.value.code
+
+
+def test_the_folder_of_a_run(run):
+    names = {path.name for path in run.iterdir()}
+    assert names == {"config.json", "metrics.json", "history.csv", "model.pdedkl", "figures", "report.html"}
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert set(metrics) >= KEYS
+    assert [metrics[key] for key in ("problem", "dim", "model", "n_u", "n_f")] == ["poisson", 2, "gp", 30, 30]
+    assert 0 < metrics["error_u"] < 1e-2 < metrics["line_u"]
+    assert set(metrics["coverage_u"]) == {"0.5", "0.9", "0.95"}
+    with open(run / "history.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert float(rows[-1]["objective"]) < float(rows[0]["objective"])
+    assert {path.suffix for path in (run / "figures").iterdir()} == {".png", ".svg"}
+
+
+def test_json_on_standard_output_is_the_file_and_nothing_else(run, capsys):
+    main(["resume", str(run), "--json"])
+    out = capsys.readouterr()
+    assert out.out == (run / "metrics.json").read_text()
+    assert "finished already" in out.err
+
+
+def test_a_folder_that_holds_a_run_is_not_overwritten(run, capsys):
+    before = (run / "metrics.json").read_bytes()
+    assert status(["solve", *SMALL, "--out", run]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert (run / "metrics.json").read_bytes() == before
+
+
+def test_predictions_of_a_table_longer_than_a_block(run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("pdedkl.runs.predict.ROWS_PER_BLOCK", 4)
+    points = np.random.default_rng(0).uniform(size=(10, 2))
+    table = tmp_path / "points.csv"
+    table.write_text("name,x2,x1\n" + "".join(f"p{i},{q[1]!r},{q[0]!r}\n" for i, q in enumerate(points.tolist())))
+    main(["predict", str(run), str(table), "-o", str(tmp_path / "out.csv")])
+    found = np.loadtxt(tmp_path / "out.csv", delimiter=",", skiprows=1)
+    posterior = pk.load(run / "model.pdedkl")
+    x = pk.Domain(x=[(0, 1)] * 2).coordinates("x")
+    u, f = posterior.predict(points), posterior.predict(points, pk.Laplacian(x))
+    np.testing.assert_allclose(found, np.column_stack([points, u.mean, u.std, f.mean, f.std]), rtol=1e-9, atol=1e-12)
+    assert "10 points" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("x1\n0.5\n", "lacks the column x2"),
+        ("x1,x2\n0.5,0.5\n0.5,half\n", "row 3, column x2: got 'half'"),
+        ("x1,x2\n0.5\n", "row 2, column x2: got ''"),
+        ("x1,x2\n", "no rows"),
+        ("", "lacks the columns x1, x2"),
+    ],
+)
+def test_tables_that_cannot_be_predicted(run, tmp_path, capsys, text, words):
+    table = tmp_path / "points.csv"
+    table.write_text(text)
+    assert status(["predict", run, table, "-o", tmp_path / "out.csv"]) == 2
+    assert words in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["points.csv"]
+
+
+def test_runs_side_by_side(run, capsys):
+    main(["compare", str(run), str(run), "--json"])
+    assert json.loads(capsys.readouterr().out)[str(run)]["model"] == "gp"
+    assert status(["compare", run, run / "figures"]) == 2
+    assert "is not the folder of a run" in capsys.readouterr().err
+
+
+def test_a_report_made_anew(run, capsys):
+    (run / "report.html").unlink()
+    main(["report", str(run)])
+    assert (run / "report.html").read_text().lstrip().lower().startswith("<!doctype html>")
+
+
+def test_measured_values_and_noise(tmp_path, capsys):
+    """A table beside the sampled data; wrong tables are refused before a folder is made."""
+    q = np.random.default_rng(1).uniform(size=(15, 2))
+    u = np.sin(q.sum(1)) + np.cos(q.sum(1))
+    table = tmp_path / "sensors.csv"
+    table.write_text("x1,x2,u,noise\n" + "".join(f"{a},{b},{c},0.001\n" for (a, b), c in zip(q, u)))
+    out = tmp_path / "run"
+    main(["solve", *SMALL, "--noise", "0.01", "--data", str(table), "--out", str(out), "--json"])
+    metrics = json.loads(capsys.readouterr().out)
+    assert metrics["n_u"] == 45 and metrics["error_u"] < 0.02
+    table.write_text("x1,x2,u\n0.5,0.5,1\n3,0.5,1\n")
+    assert status(["solve", *SMALL, "--data", table, "--out", tmp_path / "other"]) == 2
+    assert "row 3" in capsys.readouterr().err and not (tmp_path / "other").exists()
