@@ -4,7 +4,8 @@ from .precision import enable_float64
 
 enable_float64()  # before any submodule creates an array
 
-from .domain import Coordinates, Domain  # noqa: E402
+from . import problems  # noqa: E402
+from .domain import Ball, Coordinates, Domain  # noqa: E402
 from .embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Residual  # noqa: E402
 from .inference import Posterior, Prediction, condition, negative_log_evidence  # noqa: E402
 from .kernels import (  # noqa: E402
@@ -34,6 +35,16 @@ from .operators import (  # noqa: E402
     Parameter,
     identity,
 )
+from .problems import (  # noqa: E402
+    Dirichlet,
+    Initial,
+    Neumann,
+    Periodic,
+    Points,
+    Problem,
+    Robin,
+    Sensors,
+)
 from .saving import load  # noqa: E402
 from .search import Evaluation, Search, search  # noqa: E402
 from .training import Step, Training, fit  # noqa: E402
@@ -43,6 +54,7 @@ __version__ = "0.1.0"
 __all__ = [
     "MLP",
     "Affine",
+    "Ball",
     "Bottleneck",
     "Coefficient",
     "Component",
@@ -51,12 +63,14 @@ __all__ = [
     "D",
     "Diffusion",
     "Directional",
+    "Dirichlet",
     "Divergence",
     "Domain",
     "Embedding",
     "Evaluation",
     "FunctionMean",
     "IdentityEmbedding",
+    "Initial",
     "Kernel",
     "Laplacian",
     "Learned",
@@ -65,15 +79,21 @@ __all__ = [
     "Matern92",
     "Mean",
     "Model",
+    "Neumann",
     "Observation",
     "Operator",
     "Parameter",
+    "Periodic",
+    "Points",
     "Posterior",
     "Prediction",
+    "Problem",
     "Profile",
     "RationalQuadratic",
     "Residual",
+    "Robin",
     "Search",
+    "Sensors",
     "SquaredExponential",
     "Step",
     "Training",
@@ -86,5 +106,6 @@ __all__ = [
     "identity",
     "load",
     "negative_log_evidence",
+    "problems",
     "search",
 ]
