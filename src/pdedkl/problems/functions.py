@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -54,13 +55,19 @@ def check_at_a_point(function: Function, what: str, domain: Domain) -> None:
         raise ValueError(f"{what} needs one real number at each point q, shape (): the function returned {kind}.")
 
 
-def evaluate(function: Function, points: np.ndarray) -> np.ndarray:
-    """The function at every point."""
-    return np.asarray(jax.jit(jax.vmap(lambda q: jnp.asarray(function(q), dtype=float)))(jnp.asarray(points)))
+def evaluate(points: np.ndarray, *functions: Function) -> np.ndarray:
+    """Each function at every point, a row for each."""
+    return np.asarray(_evaluate(functions, jnp.asarray(points)))
+
+
+@eqx.filter_jit
+def _evaluate(functions: tuple[Function, ...], points: jax.Array) -> jax.Array:
+    """Compiled once for each function, as long as it is the same object."""
+    return jnp.stack([jax.vmap(lambda q, f=f: jnp.asarray(f(q), dtype=float))(points) for f in functions])
 
 
 def finite_values(function: Function, points: np.ndarray, what: str) -> np.ndarray:
-    values = evaluate(function, points)
+    (values,) = evaluate(points, function)
     if not np.all(np.isfinite(values)):
         worst = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(f"{what} needs finite values: it is {values[worst]} at q = {show_point(points[worst])}.")

@@ -117,7 +117,7 @@ class Problem:
         """`A u` of the exact solution at these points, by automatic differentiation."""
         if self.exact is None:
             raise ValueError(f"{self.name} has no exact solution: give one with Problem(…, exact=function of q).")
-        return evaluate(operator(self.exact), np.asarray(points, dtype=float))
+        return evaluate(np.asarray(points, dtype=float), operator(self.exact))[0]
 
     def verify(self, n: int = 200, seed: int = 0, tolerance: float = 1e-8) -> Verification:
         """Hold the source and each condition to the exact solution, by automatic differentiation at `n` points each."""

@@ -84,13 +84,12 @@ def verify(
 
 def _check(exact: Callable[[Any], Any], statement: Statement, points: np.ndarray, tolerance: float) -> Check:
     value, operator = statement.value, statement.operator
-    stated = evaluate(value, points) if callable(value) else np.asarray(value)
-    true = evaluate(operator(exact), points)
-    difference = np.abs(stated - true)
     # Terms of an operator may cancel, and leave the rounding of the largest.
     terms = operator.terms if isinstance(operator, Sum) else ()
-    sizes = [stated, true, evaluate(exact, points), *(evaluate(term(exact), points) for term in terms)]
-    size = max(float(np.max(np.abs(v), initial=0.0, where=np.isfinite(v))) for v in sizes)
+    true, *sizes = evaluate(points, operator(exact), exact, *(term(exact) for term in terms))
+    stated = evaluate(points, value)[0] if callable(value) else np.asarray(value)
+    difference = np.abs(stated - true)
+    size = max(float(np.max(np.abs(v), initial=0.0, where=np.isfinite(v))) for v in (stated, true, *sizes))
     allowed = np.full(len(points), tolerance * size)
     if statement.measured:
         allowed = allowed + SIGMAS * _known_noise(statement)
