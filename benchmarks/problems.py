@@ -79,36 +79,10 @@ class Case:
         return np.asarray(jax.jit(jax.vmap(self.operator(self.exact)))(q))
 
 
-def poisson(d: int, boundary: int, source: int, limits: Limits) -> Case:
-    domain, x = box(d)
-    exact = lambda q: jnp.sin(jnp.sum(q)) + jnp.cos(jnp.sum(q))
-    return Case(domain, pk.Laplacian(x), exact, boundary, 0, source, limits)
-
-
-def heat(d: int, boundary: int, initial: int, source: int, limits: Limits) -> Case:
-    domain = pk.Domain(x=[(0, 1)] * d, t=(0, 1))
-    x, t = domain.coordinates("x", "t")
-    exact = lambda q: jnp.exp(-t(q)) * jnp.cos(jnp.mean(x(q)))
-    return Case(domain, pk.D(t) - pk.Laplacian(x), exact, boundary, initial, source, limits)
-
-
-def advection_diffusion_reaction(d: int, boundary: int, initial: int, source: int, limits: Limits) -> Case:
-    domain = pk.Domain(x=[(0, 1)] * d, t=(0, 1))
-    x, t = domain.coordinates("x", "t")
-    operator = pk.D(t) - pk.Laplacian(x) + pk.Directional(x, np.ones(d)) + pk.identity
-    exact = lambda q: jnp.exp(-t(q)) * jnp.sin(jnp.mean(x(q)))
-    return Case(domain, operator, exact, boundary, initial, source, limits)
-
-
-def parametric_heat(boundary: int, initial: int, source: int, limits: Limits) -> Case:
-    domain = pk.Domain(x=(0, 1), t=(0, 1), mu=[(0.8, 1.2), (0.7, 1.3), (0.9, 1.1)])
-    x, t, mu = domain.coordinates("x", "t", "mu")
-
-    def exact(q):
-        decay, frequency, amplitude = mu(q)
-        return amplitude * jnp.exp(-decay * t(q)) * jnp.sin(2 * jnp.pi * frequency * x(q))
-
-    return Case(domain, pk.D(t) - pk.Laplacian(x), exact, boundary, initial, source, limits)
+def built_in(name: str, limits: Limits, dim: int | None = None) -> Case:
+    """A problem of the paper, with its own numbers of points."""
+    p = pk.problems.built_in(name, dim)
+    return Case(p.domain, p.operator, p.exact, p.points.boundary, p.points.initial, p.points.source, limits)
 
 
 def random_ridges(d: int, boundary: int, source: int, limits: Limits) -> Case:
@@ -140,13 +114,13 @@ def box(d: int) -> tuple[pk.Domain, pk.Coordinates]:
 
 
 CASES: dict[str, Callable[[], Case]] = {
-    "poisson-10": lambda: poisson(10, 100, 100, Limits(1e-5, 1e-4, (9.0e-3, 1.1e-2), 3)),
-    "poisson-50": lambda: poisson(50, 500, 500, Limits(1e-5, 1e-4, (3.4e-2, 4.3e-2), 4)),
-    "heat-10": lambda: heat(10, 100, 50, 150, Limits(1e-5, 1e-4, (2.9e-3, 2.1e-2), 2)),
-    "heat-50": lambda: heat(50, 200, 100, 300, Limits(2e-5, 5e-4, (1.5e-2, 2.7e-2), 2)),
-    "adr-10": lambda: advection_diffusion_reaction(10, 100, 50, 150, Limits(1e-5, 1e-4, (7.1e-3, 2.6e-2), 2)),
-    "adr-50": lambda: advection_diffusion_reaction(50, 200, 100, 300, Limits(2e-5, 5e-4, (2.3e-2, 3.0e-2), 2)),
-    "parametric-heat": lambda: parametric_heat(100, 50, 150, Limits(1e-3, 2e-3, (7.2e-3, 8.2e-3), 3)),
+    "poisson-10": lambda: built_in("poisson", Limits(1e-5, 1e-4, (9.0e-3, 1.1e-2), 3), 10),
+    "poisson-50": lambda: built_in("poisson", Limits(1e-5, 1e-4, (3.4e-2, 4.3e-2), 4), 50),
+    "heat-10": lambda: built_in("heat", Limits(1e-5, 1e-4, (2.9e-3, 2.1e-2), 2), 10),
+    "heat-50": lambda: built_in("heat", Limits(2e-5, 5e-4, (1.5e-2, 2.7e-2), 2), 50),
+    "adr-10": lambda: built_in("advection-diffusion-reaction", Limits(1e-5, 1e-4, (7.1e-3, 2.6e-2), 2), 10),
+    "adr-50": lambda: built_in("advection-diffusion-reaction", Limits(2e-5, 5e-4, (2.3e-2, 3.0e-2), 2), 50),
+    "parametric-heat": lambda: built_in("parametric-heat", Limits(1e-3, 2e-3, (7.2e-3, 8.2e-3), 3)),
     "ridges-10": lambda: random_ridges(10, 300, 300, Limits(1e-4, 1e-4)),
     "sines-50": lambda: sum_of_sines(50, 500, 500, Limits(1e-4, 1e-4)),
     "anisotropic-10": lambda: anisotropic(10, 300, 300, Limits(1e-4, 1e-4)),

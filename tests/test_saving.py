@@ -18,11 +18,13 @@ from safetensors.numpy import load_file
 
 import pdedkl as pk
 from pdedkl import saving
+from pdedkl.operators.normals import GivenNormals, OutwardNormal
 from pdedkl.saving import file as saved_file
 from pdedkl.saving import registry
 
 DOMAIN = pk.Domain(x=[(0, 1)] * 2, t=(0, 2))
 X, T = DOMAIN.coordinates()
+Q = pk.Coordinates("q", (0, 1, 2), DOMAIN.layout)
 POINTS = np.random.default_rng(0).uniform(size=(12, 3))
 VALUES = np.sin(POINTS.sum(axis=1))
 TEST = np.random.default_rng(1).uniform(size=(3, 3))
@@ -72,7 +74,9 @@ MODELS = {
                 + pk.Diffusion(X, MATRIX)
                 + pk.Divergence(X, [1.0, 2.0])
                 + pk.D(X[0]) @ pk.D(T)
-                + pk.Diffusion(X, 3.0),
+                + pk.Diffusion(X, 3.0)
+                + pk.Directional(X, OutwardNormal(DOMAIN, X))
+                + pk.Directional(Q, GivenNormals(jnp.asarray(POINTS), jnp.asarray(POINTS))),
                 pk.Learned("shared", 0.1 + 0.2),
             ),
         ],

@@ -1,6 +1,7 @@
 """The names of the package; importing this imports JAX."""
 
-from .domain import Coordinates, Domain
+from . import problems
+from .domain import Ball, Coordinates, Domain
 from .embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Residual
 from .inference import Posterior, Prediction, condition, negative_log_evidence
 from .kernels import (
@@ -30,6 +31,16 @@ from .operators import (
     Parameter,
     identity,
 )
+from .problems import (
+    Dirichlet,
+    Initial,
+    Neumann,
+    Periodic,
+    Points,
+    Problem,
+    Robin,
+    Sensors,
+)
 from .saving import load
 from .searching import Evaluation, Search, search
 from .training import Step, Training, fit
@@ -37,6 +48,7 @@ from .training import Step, Training, fit
 __all__ = [
     "MLP",
     "Affine",
+    "Ball",
     "Bottleneck",
     "Coefficient",
     "Component",
@@ -45,12 +57,14 @@ __all__ = [
     "D",
     "Diffusion",
     "Directional",
+    "Dirichlet",
     "Divergence",
     "Domain",
     "Embedding",
     "Evaluation",
     "FunctionMean",
     "IdentityEmbedding",
+    "Initial",
     "Kernel",
     "Laplacian",
     "Learned",
@@ -59,15 +73,21 @@ __all__ = [
     "Matern92",
     "Mean",
     "Model",
+    "Neumann",
     "Observation",
     "Operator",
     "Parameter",
+    "Periodic",
+    "Points",
     "Posterior",
     "Prediction",
+    "Problem",
     "Profile",
     "RationalQuadratic",
     "Residual",
+    "Robin",
     "Search",
+    "Sensors",
     "SquaredExponential",
     "Step",
     "Training",
@@ -80,5 +100,6 @@ __all__ = [
     "identity",
     "load",
     "negative_log_evidence",
+    "problems",
     "search",
 ]

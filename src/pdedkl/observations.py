@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .operators import Operator
+from .domain import Domain
+from .operators import Operator, identity
 from .precision import require_float64
+from .tables import check_inside, check_noise, read_table
 
 
 class Learned(eqx.Module):
@@ -66,6 +69,34 @@ class Observation(eqx.Module):
         self.values = _own(y)
         self.noise = _read_noise(noise, q.shape[0])
         self.name = name or str(operator)
+
+    @classmethod
+    def from_table(
+        cls,
+        path: str | os.PathLike[str],
+        coordinates: Sequence[str] | str,
+        value: str,
+        noise: Any = "learned",
+        operator: Operator = identity,
+        domain: Domain | None = None,
+        name: str | None = None,
+    ) -> Observation:
+        """Observations from the columns of a CSV, Parquet or NPZ file, one row for each point.
+
+        `coordinates` names one column for each coordinate, in the order of the domain; `noise` may name a column of
+        standard deviations. With a `domain`, every point has to lie in it.
+        """
+        axes = [coordinates] if isinstance(coordinates, str) else list(coordinates)
+        if not axes:
+            raise ValueError("`coordinates` needs the name of a column for each coordinate: got none.")
+        given = isinstance(noise, str) and noise not in ("learned", "exact")
+        table = read_table(path, [*axes, value, *([noise] if given else [])])
+        points = table.stacked(axes)
+        if domain is not None:
+            check_inside(table, points, domain)
+        if given:
+            check_noise(table, noise)
+        return cls(operator, points, table.columns[value], table.columns[noise] if given else noise, name)
 
     def __len__(self) -> int:
         return self.points.shape[0]

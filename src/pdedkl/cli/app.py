@@ -40,12 +40,11 @@ class RequestError(Exception):
 @contextmanager
 def mistakes() -> Iterator[None]:
     """What goes wrong while a request is read is the user's mistake: one sentence, status 2."""
-    from ..problems import ProblemFileError
     from ..runs.folder import RunError
 
     try:
         yield
-    except (RunError, ProblemFileError, ValueError, TypeError, LookupError, OSError) as error:
+    except (RunError, ValueError, TypeError, LookupError, OSError) as error:
         message = error.args[0] if isinstance(error, LookupError) and error.args else error
         raise RequestError(str(message)) from (error if "--debug" in sys.argv else None)
 

@@ -16,6 +16,7 @@ from ..observations import Observation, _check_operator_at
 from ..operators import Diffusion, Directional, Divergence, Partial
 from ..operators.base import Sum
 from ..operators.derivatives import _ConstantTensor
+from ..operators.normals import OutwardNormal
 from .fields import MisfitError
 
 
@@ -35,6 +36,8 @@ def _problem_of(made: Any) -> str | None:
             return _coordinates(made.indices, made.space, False)
         case Directional() if not callable(made.vector) and made.vector.shape != (len(made.x),):
             return f"a direction over {len(made.x)} coordinates has shape {made.vector.shape}"
+        case OutwardNormal():
+            return _normal(made)
         case Diffusion() | Divergence():
             return _tensor(made.a, len(made.x))
         case Sum(terms=()) | MLP(layers=()) | Kernel(components=()):
@@ -56,6 +59,15 @@ def _coordinates(indices: tuple[int, ...], layout: tuple[tuple[str, int], ...], 
     dim = sum(size for _, size in layout)
     if not indices or not all(0 <= i < dim for i in indices) or (scalar and len(indices) != 1):
         return f"indices {indices} of points with {dim} coordinates"
+    return None
+
+
+def _normal(made: OutwardNormal) -> str | None:
+    """Faces and spheres of coordinates that it is over."""
+    known = set(made.x.indices)
+    fit = all(len(indices) == len(center) and set(indices) <= known for indices, center, _ in made.balls)
+    if not (made.faces or made.balls) or not fit or not {face[0] for face in made.faces} <= known:
+        return f"faces and balls that are not of the coordinates {made.x.indices}"
     return None
 
 

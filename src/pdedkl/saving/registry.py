@@ -27,6 +27,7 @@ from ..observations import Learned, Observation
 from ..operators.base import Composed, Identity, Scaled, Sum
 from ..operators.coefficients import Coefficient, Constant, Parameter, Product
 from ..operators.derivatives import Diffusion, Directional, Divergence, Laplacian, Partial, _ConstantTensor
+from ..operators.normals import GivenNormals, OutwardNormal
 from ..training import Step, Training
 
 OWN_TAG = "user:"
@@ -47,6 +48,7 @@ _CLASSES: dict[str, type] = {
     "directional": Directional,
     "divergence": Divergence,
     "function-mean": FunctionMean,
+    "given-normals": GivenNormals,
     "identity": Identity,
     "identity-embedding": IdentityEmbedding,
     "kernel": Kernel,
@@ -59,6 +61,7 @@ _CLASSES: dict[str, type] = {
     "model": Model,
     "normalisation": Normalisation,
     "observation": Observation,
+    "outward-normal": OutwardNormal,
     "parameter": Parameter,
     "partial": Partial,
     "posterior": Posterior,

@@ -1,0 +1,237 @@
+"""What is given besides the equation: boundary and initial conditions, and measurements. Each is data."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..domain import Coordinates, Domain
+from ..observations import Learned, _check_operator_at, _numbers, _read_noise
+from ..operators import Coefficient, Operator, identity
+from ..operators.coefficients import AbstractCoefficient
+from ..regions import Region
+from .functions import FAILURES, Function, read_function
+from .normals import normal_derivative
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """`A u = value` on a region or at given points: what every condition comes down to.
+
+    `noise` is `None` where the condition leaves it to the problem, and shares a learned level with its like.
+    """
+
+    label: str
+    operator: Operator
+    where: Region | np.ndarray
+    value: Function | np.ndarray
+    noise: Any = None
+    name: str | None = None
+    measured: bool = False
+
+    @property
+    def budget(self) -> str | None:
+        """Which number of points it takes from; none where its points are given."""
+        return self.where.budget if isinstance(self.where, Region) else None
+
+    @property
+    def noise_unknown(self) -> bool:
+        learned = isinstance(self.noise, str) and self.noise == "learned"
+        return self.noise is None or learned or isinstance(self.noise, Learned)
+
+
+class Condition(abc.ABC):
+    """A condition becomes a statement once the domain is known; that is also where it is checked."""
+
+    @abc.abstractmethod
+    def stated(self, domain: Domain) -> Statement: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Dirichlet(Condition):
+    """`u = value` on a region, or at points of your own."""
+
+    on: Any
+    value: Any
+    noise: Any = None
+
+    def stated(self, domain: Domain) -> Statement:
+        where, label = _where(self.on, "Dirichlet condition", domain)
+        return _statement(label, identity, where, self.value, self.noise, domain)
+
+
+@dataclass(frozen=True, eq=False)
+class Initial(Condition):
+    """`A u = value` where time begins; `A` is the identity, or `D(t)` for the second condition of a wave equation."""
+
+    t: Coordinates
+    value: Any
+    operator: Operator = identity
+    noise: Any = None
+
+    def stated(self, domain: Domain) -> Statement:
+        region = domain.initial(self.t)
+        what = "" if self.operator is identity else f" of {self.operator} u"
+        label = f"initial condition{what} on {region}"
+        return _statement(label, self.operator, region, self.value, self.noise, domain)
+
+
+@dataclass(frozen=True, eq=False)
+class Neumann(Condition):
+    """`∂u/∂n = value`, the derivative along the outward normal.
+
+    At points of your own the normals come from the faces that the points lie on. Where that is not clear give
+    `normals`: the coordinates whose faces are meant, one vector for each point, or a function of the point; vectors
+    have all coordinates of the domain.
+    """
+
+    on: Any
+    value: Any
+    normals: Any = None
+    noise: Any = None
+
+    def stated(self, domain: Domain) -> Statement:
+        where, label = _where(self.on, "Neumann condition", domain)
+        operator = normal_derivative(where, self.normals, domain, label)
+        return _statement(label, operator, where, self.value, self.noise, domain, name="∂/∂n")
+
+
+@dataclass(frozen=True, eq=False)
+class Robin(Condition):
+    """`a u + b ∂u/∂n = value`, with numbers or functions of the point `a` and `b`."""
+
+    on: Any
+    value: Any
+    a: Any = 1.0
+    b: Any = 1.0
+    normals: Any = None
+    noise: Any = None
+
+    def stated(self, domain: Domain) -> Statement:
+        where, label = _where(self.on, "Robin condition", domain)
+        a, b = (_coefficient(value, f"`{name}` of the {label}", name) for value, name in ((self.a, "a"), (self.b, "b")))
+        operator = a * identity + b * normal_derivative(where, self.normals, domain, label)
+        return _statement(label, operator, where, self.value, self.noise, domain)
+
+
+@dataclass(frozen=True, eq=False)
+class Periodic(Condition):
+    """`u` is the same on the lower and the upper face of one coordinate; with `derivative=True`, `∂u/∂x` is.
+
+    A periodic problem of second order needs both.
+    """
+
+    x: Coordinates
+    derivative: bool = False
+    noise: Any = None
+
+    def stated(self, domain: Domain) -> Statement:
+        from importlib import import_module
+
+        region = domain.face(self.x, "lower")
+        index = self.x.indices[0]
+        shift = import_module("pdedkl.operators").Shift(self.x, float(domain.upper[index] - domain.lower[index]))
+        operator = identity - shift
+        if self.derivative:
+            from ..operators import D
+
+            operator = D(self.x) - shift @ D(self.x)
+        label = f"periodic condition of {'∂u/∂' if self.derivative else 'u in '}{self.x}"
+        return _statement(label, operator, region, 0.0, self.noise, domain, name=label)
+
+
+@dataclass(frozen=True, eq=False)
+class Sensors(Condition):
+    """Measured values of `u`, or of another operator of it, at points of your own.
+
+    They have a noise level of their own: learned, unless it is known.
+    """
+
+    points: Any
+    values: Any
+    operator: Operator = identity
+    noise: Any = "learned"
+
+    def stated(self, domain: Domain) -> Statement:
+        where, label = _where(self.points, "sensors", domain)
+        if isinstance(where, Region):
+            raise TypeError(f"Sensors(points, values) needs an array of points: got {where}.")
+        values = _values(self.values, len(where), label)
+        return _statement(label, self.operator, where, values, self.noise, domain, name="sensors", measured=True)
+
+
+def _statement(
+    label: str,
+    operator: Operator,
+    where: Region | np.ndarray,
+    value: Any,
+    noise: Any,
+    domain: Domain,
+    name: str | None = None,
+    measured: bool = False,
+) -> Statement:
+    if not isinstance(operator, Operator):
+        raise TypeError(f"The {label} needs an operator such as identity or D(t): got {operator!r}.")
+    if operator.layout not in (None, domain.layout):
+        raise ValueError(f"The {label} is of {operator}, which acts on coordinates of another domain.")
+    try:
+        _check_operator_at(operator, 0.5 * (domain.lower + domain.upper))
+    except FAILURES as error:
+        raise ValueError(f"The operator of the {label} could not be evaluated at a point: {error}") from error
+    points = None if isinstance(where, Region) else len(where)
+    _check_noise(noise, points, label)
+    if points is not None and not callable(value) and np.ndim(value) > 0:
+        return Statement(label, operator, where, _values(value, points, label), noise, name, measured)
+    return Statement(label, operator, where, read_function(value, f"The {label}", domain), noise, name, measured)
+
+
+def _where(on: Any, what: str, domain: Domain) -> tuple[Region | np.ndarray, str]:
+    """A region of this domain, or points in it; and what to call the condition."""
+    if isinstance(on, Region):
+        if on.domain != domain:
+            raise ValueError(f"The {what} is on {on} of another domain, {on.domain}: the problem's domain is {domain}.")
+        return on, f"{what} on {on}"
+    if isinstance(on, Coordinates) or callable(on) or isinstance(on, str):
+        raise TypeError(f"The {what} needs a region such as domain.boundary(x), or an array of points: got {on!r}.")
+    points = _numbers("points", on)
+    if points.ndim != 2 or points.shape[1] != domain.dim or len(points) == 0:
+        raise ValueError(
+            f"The {what} needs points of shape (n, {domain.dim}), all coordinates of the domain: "
+            f"got shape {points.shape}."
+        )
+    if outside := np.flatnonzero(~np.asarray(domain.contains(jnp.asarray(points)))).tolist():
+        raise ValueError(
+            f"The {what} has points outside the domain {domain}: the first is points[{outside[0]}] = "
+            f"{points[outside[0]].tolist()}, {len(outside)} in all."
+        )
+    return points.copy(), f"{what} at {len(points)} given points"
+
+
+def _values(values: Any, n: int, label: str) -> np.ndarray:
+    found = _numbers("values", values)
+    if found.shape != (n,):
+        raise ValueError(f"The {label} needs one value for each of its {n} points: got shape {found.shape}.")
+    return found.copy()
+
+
+def _check_noise(noise: Any, points: int | None, label: str) -> None:
+    if noise is None:
+        return
+    if points is None and not isinstance(noise, str | Learned) and np.ndim(noise) > 0:
+        raise ValueError(f"The {label} is sampled, so its noise is one number, 'exact' or 'learned': got {noise!r}.")
+    try:
+        _read_noise(noise, points or 1)
+    except ValueError as error:
+        raise ValueError(f"The {label}: {error}") from None
+
+
+def _coefficient(value: Any, what: str, name: str) -> Any:
+    if isinstance(value, AbstractCoefficient) or not callable(value):
+        if not isinstance(value, AbstractCoefficient) and np.ndim(value) != 0:
+            raise TypeError(f"{what} needs a number or a function of the point q: got {value!r}.")
+        return value
+    return Coefficient(value, name=name)

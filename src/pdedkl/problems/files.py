@@ -1,0 +1,95 @@
+"""A problem in a file of the user's own: Python that defines `problem`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from importlib import resources
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any
+
+from .problem import Problem
+
+MODULE = "pdedkl_problem_file"  # not __main__, so that a file may hold a script of its own below `if __name__ == …`
+
+
+class ProblemFileError(ValueError):
+    """A problem file that gives no problem: which file, which line, and what is wrong."""
+
+    def __init__(self, path: Path, line: int | None, what: str) -> None:
+        place = f"{path}, line {line}" if line else str(path)
+        super().__init__(f"{place}: {what}")
+        self.path, self.line = path, line
+
+
+def from_file(path: str | os.PathLike[str]) -> Problem:
+    """Run a Python file and return the `problem` that it defines; `template()` is one to start from."""
+    file = Path(path)
+    names = _run(file, _read(file))
+    if "problem" not in names:
+        raise ProblemFileError(file, None, "it defines no `problem`; end it with problem = pdedkl.Problem(…).")
+    problem = names["problem"]
+    if not isinstance(problem, Problem):
+        more = "; call it: problem = problem()" if callable(problem) else ""
+        raise ProblemFileError(
+            file, None, f"`problem` needs to be a pdedkl.Problem and is a {type(problem).__name__}{more}."
+        )
+    return problem
+
+
+def template() -> str:
+    """A problem file to start from; it runs as it stands."""
+    return resources.files(__package__).joinpath("template.py.txt").read_text(encoding="utf-8")
+
+
+def _read(file: Path) -> Any:
+    try:
+        text = file.read_bytes()
+    except FileNotFoundError:
+        raise ProblemFileError(file, None, "there is no such file.") from None
+    except OSError as error:
+        raise ProblemFileError(file, None, f"it cannot be read: {error.strerror}.") from None
+    try:
+        return compile(text, str(file), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise ProblemFileError(file, error.lineno, f"this is no Python: {error.msg}.") from None
+    except ValueError as error:
+        raise ProblemFileError(file, None, f"this is no Python: {error}.") from None
+
+
+def _run(file: Path, code: Any) -> dict[str, Any]:
+    """Execute as Python would a script: with its own folder first in the search path."""
+    module = ModuleType(MODULE)
+    module.__file__ = str(file)
+    folder = str(file.resolve().parent)
+    sys.path.insert(0, folder)
+    sys.modules[MODULE] = module
+    try:
+        with _Reported(file):
+            exec(code, module.__dict__)
+    finally:
+        # A function of a module that is not listed is sent to other processes whole, not by its name.
+        del sys.modules[MODULE]
+        if folder in sys.path:
+            sys.path.remove(folder)
+    return module.__dict__
+
+
+class _Reported:
+    """Turns whatever the file raises into a `ProblemFileError` that names the line in it."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if not isinstance(error, Exception | SystemExit):
+            return
+        lines = [frame.lineno for frame in traceback.extract_tb(trace) if frame.filename == str(self.file)]
+        first = (str(error).splitlines() or [""])[0]
+        what = "it ended the program" if isinstance(error, SystemExit) else f"{type(error).__name__}: {first}"
+        raise ProblemFileError(self.file, lines[-1] if lines else None, what) from error

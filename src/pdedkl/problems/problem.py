@@ -1,0 +1,243 @@
+"""A problem: an equation on a domain with what is given besides it. Data, from which observations are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..domain import Domain
+from ..observations import Observation, _check_operator_at
+from ..operators import Operator, identity
+from ..operators.base import Sum
+from ..regions import Region
+from .conditions import Condition, Statement
+from .functions import FAILURES, check_at_a_point, evaluate, finite_values, read_function
+from .merging import Row, merged, with_noise
+from .sampling import check_count, check_sampler, draw, shares
+from .verification import Verification, verify
+
+BUDGETS = ("boundary", "initial", "source")
+# Streams of random numbers: new points of one kind never are old points of another.
+SAMPLED, FRESH, INTERIOR, VERIFIED, NOISE = range(5)
+
+
+@dataclass(frozen=True)
+class Points:
+    """How many points are observed on the boundary, at the start, and inside."""
+
+    boundary: int = 0
+    initial: int = 0
+    source: int = 0
+
+    def __post_init__(self) -> None:
+        for name in BUDGETS:
+            object.__setattr__(self, name, check_count(name, getattr(self, name)))
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """`A u = f` on a domain, with conditions, and the exact solution where one is known.
+
+    `source` (the `f`), the values of conditions and `exact` are functions of one point `q`, written with `jax.numpy`,
+    or numbers. `points` are the numbers of points that `sample` takes by default; they follow from the dimension if
+    they are not given. `equation` and `mathml` show the equation in a terminal and in a report.
+    """
+
+    domain: Domain
+    operator: Operator
+    source: Any
+    conditions: Sequence[Condition]
+    exact: Callable[[Any], Any] | None = None
+    name: str = "problem"
+    points: Points | None = None
+    equation: str = ""
+    mathml: str = ""
+    statements: tuple[Statement, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Domain):
+            raise TypeError(f"`domain` needs to be a Domain, such as Domain(x=[(0, 1)] * 3): got {self.domain!r}.")
+        _check_operator(self.operator, self.domain)
+        inside = Statement(
+            "source", self.operator, self.domain.interior, read_function(self.source, "The source", self.domain)
+        )
+        conditions = _read_conditions(self.conditions)
+        if self.exact is not None:
+            if not callable(self.exact):
+                raise TypeError(f"`exact` needs to be a function of the point q: got {self.exact!r}.")
+            check_at_a_point(self.exact, "The exact solution", self.domain)
+        stated = tuple(condition.stated(self.domain) for condition in conditions)
+        self._set("conditions", conditions)
+        self._set("statements", (*stated, inside))
+        self._set("points", self._read_points(self.points))
+        self._set("equation", self.equation or _equation(self.operator))
+
+    def sample(
+        self,
+        source: int | None = None,
+        boundary: int | None = None,
+        initial: int | None = None,
+        seed: int = 0,
+        sampler: str = "uniform",
+        noise: float = 0.0,
+    ) -> tuple[Observation, ...]:
+        """Observations at points drawn from the regions: the conditions, then the source.
+
+        Conditions on the boundary share `boundary` in proportion to the areas of their regions; measurements and
+        points of your own come whole. Conditions on one operator become one observation, except where they have a
+        noise of their own. `noise` adds normal noise to the values of `u`, its standard deviation relative to theirs;
+        values whose noise is stated, and measurements, are left as they are.
+        """
+        given = {"boundary": boundary, "initial": initial, "source": source}
+        counts = {name: getattr(self.points, name) if n is None else check_count(name, n) for name, n in given.items()}
+        for name, count in counts.items():
+            if count and not self._takers(name):
+                raise ValueError(f"`{name}={count}`: no condition of {self.name} is sampled there; leave it out.")
+        return self._observe(self.statements, counts, check_count("seed", seed), SAMPLED, sampler, noise)
+
+    def fresh(self, n: int = 1000, seed: int = 0, sampler: str = "uniform") -> tuple[Observation, ...]:
+        """New observations to check a posterior with: `n` of the source, `n` on the boundary and `n` at the start.
+
+        No seed gives points that `sample` has given. What is known only at given points has no new ones.
+        """
+        sampled = [statement for statement in self.statements if statement.budget]
+        counts = dict.fromkeys(BUDGETS, check_count("n", n))
+        return self._observe(sampled, counts, check_count("seed", seed), FRESH, sampler, 0.0)
+
+    def interior(self, n: int, seed: int = 0, sampler: str = "uniform") -> np.ndarray:
+        """`n` new points inside, none of them those of `sample` or `fresh`."""
+        check_sampler(sampler)
+        rng = np.random.default_rng([check_count("seed", seed), INTERIOR])
+        return draw(self.domain.interior, check_count("n", n), rng, sampler)
+
+    def truth(self, points: Any, operator: Operator = identity) -> np.ndarray:
+        """`A u` of the exact solution at these points, by automatic differentiation."""
+        if self.exact is None:
+            raise ValueError(f"{self.name} has no exact solution: give one with Problem(…, exact=function of q).")
+        return evaluate(np.asarray(points, dtype=float), operator(self.exact))[0]
+
+    def verify(self, n: int = 200, seed: int = 0, tolerance: float = 1e-8) -> Verification:
+        """Hold the source and each condition to the exact solution, by automatic differentiation at `n` points each."""
+        if self.exact is None:
+            raise ValueError(f"{self.name} has no exact solution to verify it with: Problem(…, exact=function of q).")
+        rng = np.random.default_rng([check_count("seed", seed), VERIFIED])
+        places = [
+            draw(s.where, max(check_count("n", n), 1), rng, "uniform") if isinstance(s.where, Region) else s.where
+            for s in self.statements
+        ]
+        return verify(self.name, self.exact, self.statements, places, tolerance)
+
+    def _observe(
+        self,
+        statements: Sequence[Statement],
+        counts: dict[str, int],
+        seed: int,
+        stream: int,
+        sampler: str,
+        noise: float,
+    ) -> tuple[Observation, ...]:
+        check_sampler(sampler)
+        if not (isinstance(noise, int | float | np.number) and 0 <= noise < np.inf):
+            raise ValueError(f"`noise` needs a finite number that is not negative, relative to u: got {noise!r}.")
+        allotted = self._allotted(statements, counts)
+        rows: list[Row] = []
+        for number, (statement, count) in enumerate(zip(statements, allotted)):
+            rng = np.random.default_rng([seed, stream, number])
+            where = statement.where
+            points = draw(where, count, rng, sampler) if isinstance(where, Region) else where
+            if len(points):
+                values = statement.value
+                found = finite_values(values, points, f"The {statement.label}") if callable(values) else values
+                rows.append((statement, points, found))
+        if not rows:
+            raise ValueError("There is nothing to observe: all numbers of points are zero.")
+        if noise:
+            rows = with_noise(rows, float(noise), np.random.default_rng([seed, NOISE]))
+        return tuple(merged(rows))
+
+    def _allotted(self, statements: Sequence[Statement], counts: dict[str, int]) -> list[int]:
+        """How many points each statement takes from its budget."""
+        found = [0] * len(statements)
+        for budget in BUDGETS:
+            regions = {
+                k: s.where for k, s in enumerate(statements) if isinstance(s.where, Region) and s.budget == budget
+            }
+            if not regions or not counts[budget]:
+                continue
+            if counts[budget] < len(regions) and self.domain.dim > 1:
+                raise ValueError(
+                    f"`{budget}={counts[budget]}` does not reach for {len(regions)} conditions: each needs a point."
+                )
+            each = shares(max(counts[budget], len(regions)), [region.log_area for region in regions.values()])
+            for k, count in zip(regions, each):
+                found[k] = count
+        return found
+
+    def _takers(self, budget: str) -> bool:
+        return any(statement.budget == budget for statement in self.statements)
+
+    def _read_points(self, points: Any) -> Points:
+        if points is None:
+            return default_points(self.domain.dim, self._takers("boundary"), self._takers("initial"))
+        if not isinstance(points, Points):
+            raise TypeError(f"`points` needs Points(boundary=…, initial=…, source=…): got {points!r}.")
+        for name in BUDGETS:
+            if getattr(points, name) and not self._takers(name):
+                raise ValueError(f"Points({name}={getattr(points, name)}): no condition is sampled there.")
+        return points
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        given = "".join(f"\n  {s.label}" for s in self.statements[:-1])
+        return f"{self.name}: {self.equation}, {self.domain}{given}"
+
+
+def default_points(dim: int, boundary: bool, initial: bool) -> Points:
+    """Enough for a solution that varies along a few directions; what is not sampled gets none."""
+    if not initial:
+        return Points(boundary=max(10 * dim, 60) if boundary else 0, source=max(10 * dim, 60))
+    found = points_in_time(max(dim - 1, 1))
+    return found if boundary else replace(found, boundary=0)
+
+
+def points_in_time(dim: int) -> Points:
+    """100 + 50 + 150 in ten space dimensions, 200 + 100 + 300 in fifty, and on along that line."""
+    n = 75 + round(2.5 * dim)
+    return Points(boundary=n, initial=n // 2, source=n + n // 2)
+
+
+def _check_operator(operator: Any, domain: Domain) -> None:
+    if not isinstance(operator, Operator):
+        raise TypeError(f"`operator` needs to be an operator such as D(t) - Laplacian(x): got {operator!r}.")
+    if operator.layout not in (None, domain.layout):
+        raise ValueError(
+            f"`operator` acts on coordinates of another domain, {operator.layout}: the problem's are {domain.layout}."
+        )
+    try:
+        _check_operator_at(operator, 0.5 * (domain.lower + domain.upper))
+    except FAILURES as error:
+        raise ValueError(f"`operator` could not be evaluated at a point of the domain: {error}") from error
+
+
+def _read_conditions(conditions: Any) -> tuple[Condition, ...]:
+    found = (conditions,) if isinstance(conditions, Condition) else conditions
+    if not isinstance(found, Sequence) or isinstance(found, str) or len(found) == 0:
+        raise ValueError(
+            "A problem needs at least one condition, as in conditions=[Dirichlet(on=domain.boundary(x), value=0.0)]: "
+            "without any, its solution is not determined."
+        )
+    for condition in found:
+        if not isinstance(condition, Condition):
+            raise TypeError(
+                f"`conditions` takes Dirichlet, Initial, Neumann, Robin, Periodic, Sensors: got {condition!r}."
+            )
+    return tuple(found)
+
+
+def _equation(operator: Operator) -> str:
+    return f"({operator}) u = f" if isinstance(operator, Sum) else f"{operator} u = f"

@@ -1,0 +1,113 @@
+"""Does a problem fit its exact solution? By automatic differentiation, point by point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..operators.base import Sum
+from .conditions import Statement
+from .functions import evaluate, show_point
+
+SIGMAS = 6.0  # a measurement further off than this is no noise
+
+
+@dataclass(frozen=True)
+class Check:
+    """One part of a problem at its worst point: `stated` there, and `exact`, what the exact solution gives.
+
+    `checked` is false where nothing can be said: measurements whose noise is not known.
+    """
+
+    what: str
+    points: int
+    error: float
+    allowed: float
+    point: tuple[float, ...]
+    stated: float
+    exact: float
+    checked: bool = True
+
+    @property
+    def ok(self) -> bool:
+        return not self.checked or bool(self.error <= self.allowed)
+
+    def __str__(self) -> str:
+        if not self.checked:
+            return f"  –  {self.what}: not checked, measured with noise of unknown size"
+        if self.ok:
+            return f"  ok {self.what}: {self.points} points, largest difference {self.error:.1e}"
+        place = show_point(np.asarray(self.point))
+        found = f"it says {self.stated:.10g} and the exact solution gives {self.exact:.10g}"
+        return f"  NO {self.what}: at q = {place} {found}"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The checks of all parts of a problem; `ok` if all hold."""
+
+    problem: str
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(check.ok for check in self.checks)
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def raise_if_wrong(self) -> None:
+        if not self.ok:
+            raise ValueError(str(self))
+
+    def __str__(self) -> str:
+        verdict = "fits its exact solution" if self.ok else "does not fit its exact solution"
+        return "\n".join([f"{self.problem} {verdict}:", *map(str, self.checks)])
+
+
+def verify(
+    name: str,
+    exact: Callable[[Any], Any],
+    statements: Sequence[Statement],
+    places: Sequence[np.ndarray],
+    tolerance: float,
+) -> Verification:
+    if not (isinstance(tolerance, int | float) and 0 < tolerance < 1):
+        raise ValueError(f"`tolerance` needs a number between 0 and 1: got {tolerance!r}.")
+    # The source comes first: the rest of a problem is of no use where it is wrong.
+    order = [len(statements) - 1, *range(len(statements) - 1)]
+    return Verification(name, tuple(_check(exact, statements[k], places[k], tolerance) for k in order))
+
+
+def _check(exact: Callable[[Any], Any], statement: Statement, points: np.ndarray, tolerance: float) -> Check:
+    value, operator = statement.value, statement.operator
+    # Terms of an operator may cancel, and leave the rounding of the largest.
+    terms = operator.terms if isinstance(operator, Sum) else ()
+    true, *sizes = evaluate(points, operator(exact), exact, *(term(exact) for term in terms))
+    stated = evaluate(points, value)[0] if callable(value) else np.asarray(value)
+    difference = np.abs(stated - true)
+    size = max(float(np.max(np.abs(v), initial=0.0, where=np.isfinite(v))) for v in (stated, true, *sizes))
+    allowed = np.full(len(points), tolerance * size)
+    if statement.measured:
+        allowed = allowed + SIGMAS * _known_noise(statement)
+    badness = np.where(np.isfinite(difference), difference - allowed, np.inf)
+    worst = int(np.argmax(badness))
+    return Check(
+        what=statement.label,
+        points=len(points),
+        error=float(difference[worst]) if np.isfinite(difference[worst]) else float("nan"),
+        allowed=float(allowed[worst]),
+        point=tuple(points[worst].tolist()),
+        stated=float(stated[worst]),
+        exact=float(true[worst]),
+        checked=bool(np.isfinite(allowed[worst]) or not np.isfinite(difference[worst])),
+    )
+
+
+def _known_noise(statement: Statement) -> Any:
+    if statement.noise_unknown:
+        return np.inf
+    return 0.0 if isinstance(statement.noise, str) else np.asarray(statement.noise, dtype=float)

@@ -1,0 +1,117 @@
+"""Parts of a domain: its interior, faces, spheres, and points spread evenly over them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import gammainc, gammaln, logsumexp, ndtri
+
+if TYPE_CHECKING:
+    from .domain import Coordinates, Domain
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """A face, `indices = (i,)` with its side; or the sphere of the ball that `indices` range over."""
+
+    indices: tuple[int, ...]
+    side: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Region:
+    """A union of faces and spheres of a domain, or its interior where `pieces` is empty.
+
+    A face of some coordinates is that face times the whole range of all the others, time and parameters included.
+    `budget` is which of the three numbers of points it takes from: boundary, initial or source.
+    """
+
+    domain: Domain
+    pieces: tuple[Piece, ...]
+    name: str
+    budget: str = "boundary"
+
+    @property
+    def log_areas(self) -> np.ndarray:
+        """Of each piece. A face has `volume / width`, a sphere of radius `r` in `k` dimensions `volume · k / r`."""
+        widths = self.domain.upper - self.domain.lower
+        balls = [self.domain.ball_at(p.indices[0]) for p in self.pieces]
+        ratio = [len(p.indices) / b.radius if b else 1.0 / widths[p.indices[0]] for p, b in zip(self.pieces, balls)]
+        return self.domain.log_volume + np.log(ratio)
+
+    @property
+    def log_area(self) -> float:
+        return float(logsumexp(self.log_areas)) if self.pieces else self.domain.log_volume
+
+    @property
+    def cube_dim(self) -> int:
+        """How many numbers in [0, 1] make a point: one chooses the piece."""
+        return self.domain.dim + 1
+
+    @property
+    def finite(self) -> bool:
+        """In one dimension a boundary is one or two points."""
+        return bool(self.pieces) and self.domain.dim == 1
+
+    def from_cube(self, cube: np.ndarray) -> np.ndarray:
+        """Points of the unit cube to points of the region; uniform ones, and evenly spread ones, stay so."""
+        points = self.domain.from_cube(cube[:, 1:])
+        if not self.pieces:
+            return points
+        shares = np.exp(self.log_areas - self.log_area)
+        chosen = np.minimum(np.searchsorted(np.cumsum(shares), cube[:, 0], side="right"), len(self.pieces) - 1)
+        for number, piece in enumerate(self.pieces):
+            rows = chosen == number
+            points[rows] = self._onto(piece, points[rows])
+        return points
+
+    def each_once(self) -> np.ndarray:
+        """In one dimension, the points that the region consists of."""
+        ends = {"lower": [self.domain.lower], "upper": [self.domain.upper]}
+        return np.array([end for p in self.pieces for end in ends.get(p.side or "", [*ends["lower"], *ends["upper"]])])
+
+    def coordinates(self) -> Coordinates:
+        """All coordinates of the groups whose faces these are: where normals live."""
+        touched = {i for piece in self.pieces for i in piece.indices}
+        groups = [x for x in map(self.domain.coordinates, self.domain.names) if touched & set(x.indices)]
+        if len(groups) == 1:
+            return groups[0]
+        indices = tuple(i for x in groups for i in x.indices)
+        return type(groups[0])(",".join(x.name for x in groups), indices, self.domain.layout)
+
+    def _onto(self, piece: Piece, points: np.ndarray) -> np.ndarray:
+        points = points.copy()
+        index = np.asarray(piece.indices)
+        ball = self.domain.ball_at(piece.indices[0])
+        if ball is None:
+            points[:, index] = (self.domain.lower if piece.side == "lower" else self.domain.upper)[index]
+            return points
+        points[:, index] = np.asarray(ball.center) + ball.radius * _unit(points[:, index] - np.asarray(ball.center))
+        return points
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def uniform_in_ball(cube: np.ndarray) -> np.ndarray:
+    """`F(|z|)^{1/k} z/|z|` with `z` normal and `F` the distribution of its length: uniform in the unit ball.
+
+    It takes as many numbers as the ball has dimensions, so that evenly spread points of the cube stay evenly spread.
+    """
+    k = cube.shape[1]
+    z = ndtri(np.clip(cube, 1e-300, 1 - 1e-16))
+    radius = gammainc(k / 2, np.sum(z**2, axis=1) / 2) ** (1 / k)
+    return radius[:, None] * _unit(z)
+
+
+def log_volume_of_ball(k: int, radius: float) -> float:
+    return float(0.5 * k * np.log(np.pi) - gammaln(0.5 * k + 1) + k * np.log(radius))
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    """Each row divided by its length; a row of zeros, which has no direction, becomes the first unit vector."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    first = np.eye(1, vectors.shape[1])
+    return np.where(length > 0, vectors / np.where(length > 0, length, 1.0), first)
