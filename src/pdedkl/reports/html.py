@@ -142,14 +142,11 @@ def _template() -> Any:
 
 def _accuracy(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The errors of `u` and `f`, and whether each is relative."""
+    errors = {name: measured.get(f"error_{name}") for name in "uf"}
     return [
-        {
-            "name": name,
-            "error": _number(measured[f"error_{name}"]),
-            "relative": measured.get(f"error_{name}_relative", True),
-        }
-        for name in "uf"
-        if measured.get(f"error_{name}") is not None
+        {"name": name, "error": _number(error), "relative": measured.get(f"error_{name}_relative", True)}
+        for name, error in errors.items()
+        if error is not None
     ]
 
 
@@ -193,12 +190,8 @@ def _observation(item: Observation, posterior: Posterior) -> dict[str, Any]:
     else:
         noise = "exact" if float(item.noise) == 0 else f"{float(item.noise):.2g}"
     operator = "u" if str(item.operator) == "1" else f"({item.operator}) u"
-    return {
-        "name": item.name if item.name != str(item.operator) else "",
-        "operator": operator,
-        "points": len(item),
-        "noise": noise,
-    }
+    name = "" if item.name == str(item.operator) else item.name
+    return {"name": name, "operator": operator, "points": len(item), "noise": noise}
 
 
 def _settings(settings: Mapping[str, Any], posterior: Posterior, seed: int) -> dict[str, str]:

@@ -131,7 +131,7 @@ def latent_coordinates(posterior: Posterior, results: Results) -> Figure:
         return figure
     figure = new(6.5 if k == 2 else 14.0, 9.0 if k == 2 else 16.0)
     grid = figure.subplots(k - 1, k - 1, squeeze=False, sharex="col", sharey="row")
-    points = None
+    points: Any = None
     for row in range(1, k):
         for column in range(k - 1):
             axes = grid[row - 1, column]

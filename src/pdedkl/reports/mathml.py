@@ -5,15 +5,17 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
-ELEMENTS = frozenset(
-    "math merror mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow ms mspace msqrt mstyle msub "
-    "msubsup msup mtable mtd mtext mtr munder munderover none".split()
-)
-ATTRIBUTES = frozenset(
-    "accent accentunder columnalign columnlines columnspacing depth dir display displaystyle fence form height "
-    "largeop linethickness lspace mathsize mathvariant maxsize minsize movablelimits rowalign rowspacing rspace "
-    "scriptlevel separator stretchy symmetric voffset width xmlns".split()
-)
+ELEMENTS = frozenset([
+    "math", "merror", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom", "mprescripts",
+    "mroot", "mrow", "ms", "mspace", "msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr",
+    "munder", "munderover", "none",
+])  # fmt: skip
+ATTRIBUTES = frozenset([
+    "accent", "accentunder", "columnalign", "columnlines", "columnspacing", "depth", "dir", "display", "displaystyle",
+    "fence", "form", "height", "largeop", "linethickness", "lspace", "mathsize", "mathvariant", "maxsize", "minsize",
+    "movablelimits", "rowalign", "rowspacing", "rspace", "scriptlevel", "separator", "stretchy", "symmetric",
+    "voffset", "width", "xmlns",
+])  # fmt: skip
 
 
 def checked(text: str) -> str:

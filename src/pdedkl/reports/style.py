@@ -22,7 +22,7 @@ GREY = "#6b7280"
 VALUES, DEVIATIONS, ERRORS = "viridis", "cividis", "PuOr"
 
 PAGE_CM = 16.0
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 8.5,
