@@ -1,0 +1,151 @@
+"""Pictures of what was predicted: against the truth, its calibration, over slices of the domain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from .. import metrics
+from ..domain import Domain
+from ..inference import Posterior, Prediction
+from .results import Results, input_names, values_of
+from .style import BLUE, DEVIATIONS, ERRORS, GREY, RED, VALUES, new, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+GRID = 61
+LEVELS = np.linspace(0.01, 0.99, 50)
+
+
+@styled
+def predicted_against_true(results: Results) -> Figure:
+    """Predicted over true values of `u` and `f`, with 95 % intervals; what has no known truth is left out."""
+    both = [("u", results.u, results.u_truth), ("f = A u", results.f, results.f_truth)]
+    shown = [(name, found, truth) for name, found, truth in both if truth is not None]
+    if not shown:
+        raise ValueError("Nothing is known to compare with: the problem has no exact solution and no source.")
+    figure = new(12.5 if len(shown) == 2 else 10.5)
+    grid = figure.subplots(2, len(shown), squeeze=False, sharex="col", height_ratios=(3, 1.25))
+    for column, (name, found, truth) in enumerate(shown):
+        _one_comparison(grid[0, column], grid[1, column], name, found, truth)
+    grid[0, 0].set_ylabel("predicted")
+    grid[1, 0].set_ylabel("predicted − true")
+    return figure
+
+
+def _one_comparison(values: Any, errors: Any, name: str, found: Prediction, truth: np.ndarray) -> None:
+    half = float(ndtri(0.975)) * found.std
+    bars: dict[str, Any] = {"fmt": ".", "color": BLUE, "markersize": 3, "elinewidth": 0.5, "alpha": 0.55}
+    low, high = float(min(truth.min(), found.mean.min())), float(max(truth.max(), found.mean.max()))
+    pad = 0.04 * (high - low) or 1.0
+    values.plot([low - pad, high + pad], [low - pad, high + pad], color=GREY, linewidth=0.9, zorder=0)
+    values.errorbar(truth, found.mean, half, rasterized=True, **bars)
+    values.set_ylim(low - pad, high + pad)
+    error = metrics.relative_l2(found.mean, truth)
+    covered = metrics.coverage(found.mean, found.std, truth, (0.95,))["0.95"]
+    kind = "relative error" if error.relative else "rms error"
+    values.set_title(f"{name}\n{kind} {error.value:.1e}, 95 % intervals hold {covered:.0%}")
+    errors.axhline(0.0, color=GREY, linewidth=0.9, zorder=0)
+    errors.errorbar(truth, found.mean - truth, half, rasterized=True, **bars)
+    # Most intervals fit; a few that are much wider would flatten all the others.
+    reach = 1.1 * float(np.quantile(np.abs(found.mean - truth) + half, 0.99)) or 1.0
+    errors.set_ylim(-reach, reach)
+    errors.set_xlabel("true")
+
+
+@styled
+def calibration(results: Results) -> Figure:
+    """The part of true values inside central intervals, over the level of the intervals; the diagonal is perfect."""
+    figure = new(8.5, 11)
+    axes = figure.add_subplot()
+    axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.9)
+    shown = 0
+    for name, colour, dashes, found, truth in (
+        ("u", BLUE, "-", results.u, results.u_truth),
+        ("f = A u", RED, "--", results.f, results.f_truth),
+    ):
+        if truth is None:
+            continue
+        shown += 1
+        inside = metrics.coverage(found.mean, found.std, truth, tuple(LEVELS))
+        axes.plot(LEVELS, list(inside.values()), dashes, color=colour, label=name)
+    if not shown:
+        raise ValueError("Nothing is known to compare with: the problem has no exact solution and no source.")
+    axes.text(0.72, 0.66, "perfect", color=GREY, rotation=45, transform_rotates_text=True, rotation_mode="anchor")
+    axes.text(0.02, 0.97, "above: error bars wider than needed", color=GREY, va="top")
+    axes.text(0.98, 0.02, "below: too sure", color=GREY, ha="right")
+    axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="level of the interval", ylabel="truth inside", aspect="equal")
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.07))
+    return figure
+
+
+@styled
+def slice_maps(posterior: Posterior, problem: Any, seed: int = 0, axes: tuple[int, int] | None = None) -> Figure:
+    """Prediction, error and standard deviation over two inputs, the others fixed at a random interior point.
+
+    The two inputs are drawn as well, unless `axes` names them. With one input it is a curve with its 95 % band.
+    """
+    domain: Domain = problem.domain
+    origin = np.asarray(problem.interior(1, seed))[0]
+    if domain.dim == 1:
+        return _curve(posterior, problem)
+    a, b = _axes(domain, seed) if axes is None else axes
+    across, up = (np.linspace(domain.lower[i], domain.upper[i], GRID) for i in (a, b))
+    points = np.tile(origin, (GRID * GRID, 1))
+    points[:, a], points[:, b] = (plane.ravel() for plane in np.meshgrid(across, up))
+    found, truth = posterior.predict(points), values_of(problem.exact, points)
+    maps = [("prediction", found.mean, VALUES)]
+    if truth is not None:
+        maps.append(("prediction − truth", found.mean - truth, ERRORS))
+    maps.append(("standard deviation", found.std, DEVIATIONS))
+    figure = new(6.4)
+    for place, (title, values, colours) in zip(figure.subplots(1, len(maps), sharey=True), maps):
+        _map(figure, place, across, up, values.reshape(GRID, GRID), title, colours)
+        place.set_xlabel(input_names(domain)[a])
+    figure.axes[0].set_ylabel(input_names(domain)[b])
+    return figure
+
+
+def _axes(domain: Domain, seed: int) -> tuple[int, int]:
+    a, b = sorted(np.random.default_rng([seed, 2]).choice(domain.dim, 2, replace=False).tolist())
+    return a, b
+
+
+def _map(figure: Any, axes: Any, across: Any, up: Any, values: np.ndarray, title: str, colours: str) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = float(values.min()), float(values.max())
+    if colours == ERRORS:
+        high = max(abs(low), abs(high)) or 1.0
+        low = -high
+    if not high > low:
+        high = low + (abs(low) or 1.0) * 1e-6
+    filled = axes.contourf(across, up, values, np.linspace(low, high, 25), cmap=colours, extend="neither")
+    filled.set_rasterized(True)
+    if colours == VALUES:
+        axes.contour(across, up, values, np.linspace(low, high, 9)[1:-1], colors="white", linewidths=0.5, alpha=0.6)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(True)
+    axes.set_title(title)
+    axes.xaxis.set_major_locator(MaxNLocator(3))
+    bar = figure.colorbar(filled, ax=axes, orientation="horizontal", pad=0.03, aspect=22, ticks=MaxNLocator(4))
+    bar.outline.set_linewidth(0.5)
+    bar.ax.tick_params(labelsize=8)
+
+
+def _curve(posterior: Posterior, problem: Any) -> Figure:
+    domain: Domain = problem.domain
+    across = np.linspace(domain.lower[0], domain.upper[0], 301)
+    found, truth = posterior.predict(across[:, None]), values_of(problem.exact, across[:, None])
+    figure = new(8.0)
+    axes = figure.add_subplot()
+    axes.fill_between(across, *found.interval(0.95), color=BLUE, alpha=0.2, linewidth=0, label="95 % interval")
+    axes.plot(across, found.mean, color=BLUE, label="prediction")
+    if truth is not None:
+        axes.plot(across, truth, "--", color=RED, label="truth")
+    axes.set(xlabel=input_names(domain)[0], ylabel="u")
+    axes.legend()
+    return figure

@@ -1,0 +1,236 @@
+"""One page about a solved problem: everything inside it, nothing fetched."""
+
+from __future__ import annotations
+
+import base64
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from ..inference import Posterior
+from ..observations import Learned, Observation
+from ..operators import Parameter
+from ..training.journal import write_atomically
+from . import figures, inside
+from .explorer import explorer
+from .mathml import checked
+from .results import Results, evaluate
+from .style import as_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LIBRARIES = ("numpy", "scipy", "jax", "equinox", "matplotlib")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with the name of its file, what it is called and what it shows."""
+
+    name: str
+    title: str
+    caption: str
+    figure: Figure
+
+    @property
+    def source(self) -> str:
+        return "data:image/svg+xml;base64," + base64.b64encode(as_bytes(self.figure, "svg")).decode("ascii")
+
+
+def pictures(posterior: Posterior, problem: Any, results: Results, seed: int = 0) -> list[Picture]:
+    """All pictures that can be made of this posterior: without an exact solution or a training there are fewer."""
+    strengths = inside.sensitivity(posterior, problem, seed=seed)
+    known = results.u_truth is not None or results.f_truth is not None
+    found = []
+    if known:
+        caption = (
+            f"Each of {len(results.points)} fresh points is a dot with its 95 % interval; below, the same with the "
+            "truth subtracted."
+        )
+        found.append(Picture("truth", "Predicted against true", caption, figures.predicted_against_true(results)))
+    caption = "Two inputs drawn at random, the others fixed at a random point inside the domain."
+    found.append(Picture("slice", "A slice of the domain", caption, figures.slice_maps(posterior, problem, seed)))
+    if known:
+        caption = (
+            "How many true values lie inside intervals of a given level. On the diagonal the error bars mean what they "
+            "say; at a relative error near rounding they no longer can."
+        )
+        found.append(Picture("calibration", "Are the error bars right?", caption, figures.calibration(results)))
+    caption = (
+        "Root mean square slope of the prediction along each input, times the input's width: how much u changes across "
+        "the domain, to first order."
+    )
+    found.append(
+        Picture("inputs", "Which inputs matter", caption, inside.which_inputs_matter(problem.domain, strengths))
+    )
+    caption = (
+        "Fresh points in the coordinates that the kernel sees, in units of its length scales: those along which the "
+        "prediction changes most."
+    )
+    found.append(Picture("latent", "Latent coordinates", caption, inside.latent_coordinates(posterior, results)))
+    if posterior.training is not None and posterior.training.history:
+        caption = (
+            "Objective (negative log evidence plus priors, lower is better) and learned noise levels, step by step. "
+            "Phases that only explore use a part of the data; the highest values are cut off."
+        )
+        history = inside.training_history(posterior.training.history)
+        found.append(Picture("training", "Training", caption, history))
+    return found
+
+
+def write_report(
+    path: str | Path,
+    posterior: Posterior,
+    problem: Any,
+    metrics: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    results: Results | None = None,
+    shown: Sequence[Picture] | None = None,
+    seed: int = 0,
+) -> Path:
+    """Write one self-contained page of the posterior of a problem, and return its path.
+
+    `metrics` is a dictionary by the names of `metrics.json` (by default what `evaluate` finds), `settings` whatever is
+    needed to repeat the run. `results` and `shown` spare their computation where the caller has them already.
+    """
+    if not isinstance(posterior, Posterior):
+        raise TypeError(f"A report is of a Posterior, from fit or condition: got {type(posterior).__name__}.")
+    if posterior.model.kernel.dim != problem.domain.dim:
+        raise ValueError(
+            f"The posterior is over {posterior.model.kernel.dim} inputs and the problem has {problem.domain.dim}: "
+            "report the posterior of this problem."
+        )
+    results = results or evaluate(posterior, problem, seed=seed)
+    measured = dict(results.metrics() if metrics is None else metrics)
+    strengths = inside.sensitivity(posterior, problem, seed=seed)
+    axes = tuple(sorted(np.argsort(-strengths, kind="stable")[:2].tolist())) if problem.domain.dim > 1 else (0, 0)
+    page = _template().render(
+        problem=problem,
+        mathml=checked(problem.mathml or ""),
+        domain=str(problem.domain),
+        conditions=[str(item) for item in problem.conditions or ()],
+        accuracy=_accuracy(measured),
+        calibration=_calibration(measured),
+        trivial=_trivial(measured),
+        clamped=sum(measured.get(f"clamped_{name}") or 0 for name in "uf"),
+        observations=[_observation(item, posterior) for item in posterior.observations],
+        training=posterior.training,
+        pictures=pictures(posterior, problem, results, seed) if shown is None else shown,
+        explorer=explorer(posterior, problem.domain, axes=(axes[0], axes[1])),
+        settings=_settings(settings or {}, posterior, seed),
+        versions=_versions(),
+        numbers={key: _number(value) for key, value in measured.items() if isinstance(value, int | float)},
+    )
+    write_atomically(Path(path), page.encode("utf-8"))
+    return Path(path)
+
+
+def _template() -> Any:
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(files(__package__).joinpath("report.html.jinja").read_text("utf-8"))
+
+
+def _accuracy(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The errors of `u` and `f`, and whether each is relative."""
+    errors = {name: measured.get(f"error_{name}") for name in "uf"}
+    return [
+        {"name": name, "error": _number(error), "relative": measured.get(f"error_{name}_relative", True)}
+        for name, error in errors.items()
+        if error is not None
+    ]
+
+
+def _trivial(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What no model should be needed for, and how many times better this one is."""
+    own = measured.get("error_u")
+    names = (("constant_u", "best constant"), ("line_u", "best straight line"))
+    return [
+        {
+            "name": name,
+            "error": _number(measured[key]),
+            "times": f"{measured[key] / own:,.3g}".replace(",", " ") if own else "–",
+        }
+        for key, name in names
+        if measured.get(key) is not None
+    ]
+
+
+def _calibration(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
+    rows = []
+    for name in "uf":
+        inside_of = measured.get(f"coverage_{name}")
+        if not inside_of:
+            continue
+        numbers = [(key, measured.get(f"{key}_{name}")) for key in ("z_rms", "nlpd", "crps", "sharpness")]
+        rows.append(
+            {
+                "name": name,
+                "coverage": {level: f"{value:.1%}" for level, value in inside_of.items()},
+                "numbers": {key: "–" if value is None else _number(value) for key, value in numbers},
+            }
+        )
+    return rows
+
+
+def _observation(item: Observation, posterior: Posterior) -> dict[str, Any]:
+    if isinstance(item.noise, Learned):
+        noise = f"{float(np.exp(posterior.model.log_noise[item.noise_name or ''])):.2g} (learned)"
+    elif item.noise.ndim:
+        noise = "one per point"
+    else:
+        noise = "exact" if float(item.noise) == 0 else f"{float(item.noise):.2g}"
+    operator = "u" if str(item.operator) == "1" else f"({item.operator}) u"
+    name = "" if item.name == str(item.operator) else item.name
+    return {"name": name, "operator": operator, "points": len(item), "noise": noise}
+
+
+def _settings(settings: Mapping[str, Any], posterior: Posterior, seed: int) -> dict[str, str]:
+    out = {str(key): _text(value) for key, value in settings.items()}
+    if (training := posterior.training) is not None:
+        out |= {
+            "recipe": training.recipe,
+            "model": training.model,
+            "seed of the training": str(training.seed),
+            "kernel": training.kernel,
+            "seconds of training": f"{training.seconds:.1f}, of them {training.compile_seconds:.1f} compiling",
+        }
+        if training.stopped:
+            out["stopped early"] = training.stopped
+    out |= {
+        "engine": posterior.model.engine,
+        "jitter": f"{float(posterior.jitter):g}",
+        "objective": f"{float(posterior.objective):.2f} (negative log evidence)",
+        "seed of fresh points": str(seed),
+    }
+    bound = [posterior.model.bound(item.operator) for item in posterior.observations]
+    for leaf in jax.tree.leaves(bound, is_leaf=lambda node: isinstance(node, Parameter)):
+        if isinstance(leaf, Parameter):
+            out[f"coefficient {leaf.name}"] = f"{float(leaf.value):.6g} (learned)"
+    return out
+
+
+def _versions() -> dict[str, str]:
+    from .. import __version__
+
+    found = {"pdedkl": __version__, "Python": platform.python_version()}
+    return found | {name: version(name) for name in LIBRARIES} | {"system": f"{platform.system()} {platform.machine()}"}
+
+
+def _text(value: Any) -> str:
+    return _number(value) if isinstance(value, float) else str(value)
+
+
+def _number(value: float) -> str:
+    if isinstance(value, bool | int):
+        return str(value)
+    return f"{value:.4g}" if value == 0 or 1e-3 <= abs(value) < 1e5 else f"{value:.2e}"

@@ -1,0 +1,184 @@
+"""Pictures of the model: how it was trained, which inputs matter to it, its latent coordinates."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..domain import Domain
+from ..embeddings import LatentJet
+from ..inference import Posterior
+from ..training.monitor import Step
+from .results import Results, input_names
+from .style import BLACK, GREY, PALETTE, VALUES, new, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PAIRS = 4
+SLOPES = 256
+
+
+@styled
+def training_history(history: tuple[Step, ...]) -> Figure:
+    """Objective and noise levels over all steps of a run, phase by phase."""
+    from matplotlib.ticker import MaxNLocator
+
+    if not history:
+        raise ValueError("The history is empty: only a posterior from pdedkl.fit has one.")
+    figure = new(10.0)
+    top, bottom = figure.subplots(2, 1, sharex=True)
+    objective = np.array([step.objective for step in history])
+    names = list(dict.fromkeys(name for step in history for name in step.noise))
+    begin = 0
+    for number, (phase, steps) in enumerate(groupby(history, key=lambda step: step.phase)):
+        part = list(steps)
+        where = np.arange(begin, begin + len(part))
+        for axes in (top, bottom):
+            if number % 2 == 0:
+                axes.axvspan(begin - 0.5, begin + len(part) - 0.5, color="#f3f4f6", linewidth=0)
+        top.plot(where, [step.objective for step in part], ".-", color=BLACK, markersize=3)
+        for name, colour, dashes in zip(names, PALETTE * 3, ("-", "--", "-.", ":") * 6):
+            level = [step.noise.get(name, np.nan) for step in part]
+            bottom.plot(where, level, dashes, color=colour, label=_noise_name(name) if number == 0 else None)
+        _name_phase(top, phase, begin, len(part), len(history))
+        begin += len(part)
+    finite = objective[np.isfinite(objective)]
+    if len(finite):
+        low, high = float(finite.min()), float(np.quantile(finite, 0.93))
+        pad = 0.08 * (high - low) or 1.0
+        top.set_ylim(low - pad, high + pad)
+    top.set_ylabel("objective")
+    bottom.set(ylabel="noise level", xlabel="step")
+    if names:
+        bottom.set_yscale("log")
+        bottom.legend()
+    top.set_xlim(-0.5, len(history) - 0.5)
+    bottom.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return figure
+
+
+def _name_phase(axes: Any, phase: str, begin: int, length: int, total: int) -> None:
+    """Names stand above their phase, tilted where it is narrow; one that has no room at all is left out."""
+    if length < 0.025 * total:
+        return
+    tilt = 0 if length > 0.016 * total * len(phase) else 35
+    place = axes.get_xaxis_transform()
+    axes.text(begin - 0.3, 1.02, phase, color=GREY, ha="left", va="bottom", rotation=tilt, transform=place)
+
+
+def _noise_name(name: str) -> str:
+    return f"of {'u' if name == '1' else name}"
+
+
+@eqx.filter_jit
+def _slopes(posterior: Posterior, points: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    return jax.vmap(jax.grad(posterior.mean))(points)
+
+
+def sensitivity(posterior: Posterior, problem: Any, n: int = SLOPES, seed: int = 0) -> np.ndarray:
+    """`(E (∂m/∂q_i)²)^½` times the width of input `i`: how much `u` changes across the domain, to first order."""
+    points = jnp.asarray(problem.interior(n, seed))
+    width = problem.domain.upper - problem.domain.lower
+    return np.asarray(np.sqrt(np.mean(np.asarray(_slopes(posterior, points)) ** 2, axis=0)) * width)
+
+
+@styled
+def which_inputs_matter(domain: Domain, strengths: np.ndarray) -> Figure:
+    """The sensitivity to each input as bars, coloured by their named group."""
+    names, many = input_names(domain), domain.dim > 12
+    figure = new(7.0)
+    axes = figure.add_subplot()
+    begin = 0
+    for (name, size), colour in zip(domain.layout, PALETTE * domain.dim):
+        where = np.arange(begin, begin + size)
+        axes.bar(where, strengths[where], color=colour, width=0.75, label=name)
+        begin += size
+    axes.set_xticks(range(domain.dim))
+    skip = -(-domain.dim // 60)
+    shown = [name if i % skip == 0 else "" for i, name in enumerate(names)]
+    axes.set_xticklabels(shown, rotation=90 if many else 0)
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlim(-0.6, domain.dim - 0.4)
+    axes.set_ylim(bottom=0)
+    axes.grid(axis="y")
+    axes.set_ylabel("rms slope × width of the input")
+    if len(domain.layout) > 1:
+        axes.legend(ncols=4, loc="lower right", bbox_to_anchor=(1.0, 1.0), handlelength=1)
+    return figure
+
+
+@styled
+def latent_coordinates(posterior: Posterior, results: Results) -> Figure:
+    """The latent coordinates that matter, at most four, in pairs, coloured by predicted `u`.
+
+    They are those of the component that contributes most to the mean, ranked by how much it changes along each.
+    """
+    order, z = _latent(posterior, results.points)
+    kept = np.sort(order)
+    z, k = z[:, kept], len(kept)
+    if k == 1:
+        figure = new(7.5)
+        axes = figure.add_subplot()
+        axes.plot(z[:, 0], results.u.mean, ".", color=PALETTE[0], markersize=3.5, rasterized=True)
+        axes.set(xlabel=f"latent {kept[0] + 1}", ylabel="predicted u")
+        return figure
+    figure = new(6.5 if k == 2 else 14.0, 9.0 if k == 2 else 16.0)
+    grid = figure.subplots(k - 1, k - 1, squeeze=False, sharex="col", sharey="row")
+    points: Any = None
+    for row in range(1, k):
+        for column in range(k - 1):
+            axes = grid[row - 1, column]
+            if column >= row:
+                axes.set_visible(False)
+                continue
+            points = axes.scatter(z[:, column], z[:, row], c=results.u.mean, cmap=VALUES, s=6, lw=0, rasterized=True)
+            if row == k - 1:
+                axes.set_xlabel(f"latent {kept[column] + 1}")
+            if column == 0:
+                axes.set_ylabel(f"latent {kept[row] + 1}")
+    bar = figure.colorbar(points, ax=grid, label="predicted u", shrink=0.7, aspect=28)
+    bar.outline.set_linewidth(0.5)
+    return figure
+
+
+def _latent(posterior: Posterior, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of the component that matters most: the coordinates to show, and all coordinates of the points."""
+    components, q = posterior.model.kernel.components, jnp.asarray(points)
+    if posterior.model.engine != "closed-form":
+        # Rows of that engine hold operators instead of jets: coordinates are ranked by how far the points spread.
+        z = np.asarray(jax.vmap(components[0].latent)(q))
+        return _worth_showing(z.std(axis=0)), z
+    found = [
+        [np.asarray(part) for part in _contribution(posterior, number, q[:SLOPES])] for number in range(len(components))
+    ]
+    best = int(np.argmax([values.std() for _, values, _ in found]))
+    some, _, slopes = found[best]
+    reach = np.sqrt(np.mean(slopes**2, axis=0)) * some.std(axis=0)
+    return _worth_showing(reach), np.asarray(jax.vmap(components[best].latent)(q))
+
+
+def _worth_showing(reach: np.ndarray) -> np.ndarray:
+    """The first two coordinates, and up to two more along which the mean changes by a hundredth of the most."""
+    order = np.argsort(-reach, kind="stable")[:PAIRS]
+    return np.array([i for rank, i in enumerate(order) if rank < 2 or reach[i] > 0.01 * reach[order[0]]])
+
+
+@eqx.filter_jit
+def _contribution(posterior: Posterior, number: int, points: Array) -> tuple[Array, Array, Array]:
+    """Latent coordinates, what one component adds to the mean, and the slope of that in the coordinates."""
+    component = posterior.model.kernel.components[number]
+
+    def mean(z: Array) -> Array:
+        jet = LatentJet(z, jnp.ones(()), None, None)
+        parts = [jax.vmap(lambda row: component.base.pair(jet, row))(rows[number]) for rows in posterior.sections]
+        return jnp.dot(jnp.concatenate(parts), posterior.alpha)
+
+    z = jax.vmap(component.latent)(points)
+    return z, *jax.vmap(jax.value_and_grad(mean))(z)

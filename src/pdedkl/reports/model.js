@@ -1,0 +1,256 @@
+// Mean and standard deviation of u from a packed posterior; see packing.py for the formula and the layout.
+// Runs in a page and, for tests, in any other engine: nothing here touches a document.
+(function (root) {
+  "use strict";
+
+  // Chebyshev coefficients, in 2t − 1 with t = 2/(2 + x), of log(erfc(x) e^{x²} / t) for x ≥ 0; accurate to 2e-15.
+  const ERFC = [
+    -0.6513268598908546, 0.6419697923564901, 0.01947647320418593, -0.009561514786808889, -0.0009465953444817848,
+    0.0003668394978526379, 4.252332480734422e-5, -2.027857811258471e-5, -1.6242900046581355e-6, 1.303655835496187e-6,
+    1.5626441842719884e-8, -8.523809627902778e-8, 6.529054679127455e-9, 5.059343552993312e-9, -9.913638709946326e-10,
+    -2.273651644735253e-10, 9.646826448772572e-11, 2.3941737481436575e-12, -6.8861227831007455e-12,
+    8.941558604647071e-13, 3.132161197072492e-13, -1.127586912730294e-13, 6.972200594645983e-16,
+    6.693534615465069e-15, -1.1945999744966684e-15,
+  ];
+
+  function erfc(x) {
+    const z = Math.abs(x), t = 2 / (2 + z), y = 4 * t - 2;
+    let a = 0, b = 0;
+    for (let j = ERFC.length - 1; j > 0; j--) [a, b] = [y * a - b + ERFC[j], a];
+    const tail = t * Math.exp(-z * z + ERFC[0] + 0.5 * y * a - b);
+    return x < 0 ? 2 - tail : tail;
+  }
+
+  const ACTIVATIONS = {
+    gelu: (y) => 0.5 * y * erfc(-Math.SQRT1_2 * y),
+    tanh: Math.tanh,
+    silu: (y) => y / (1 + Math.exp(-y)),
+    sine: Math.sin,
+    square: (y) => 0.5 * y * y,
+  };
+
+  // A profile writes φ, φ' and φ'' at s into f.
+  const f = new Float64Array(3);
+  const BESSEL = [[1], [1, 1], [3, 3, 1], [15, 15, 6, 1], [105, 105, 45, 10, 1]];
+  const PROFILES = {
+    "squared-exponential": () => (s) => {
+      const e = Math.exp(-s);
+      f[0] = e; f[1] = -e; f[2] = e;
+    },
+    "rational-quadratic": ({ alpha }) => (s) => {
+      const base = 1 + s / alpha;
+      f[0] = Math.pow(base, -alpha);
+      f[1] = -f[0] / base;
+      f[2] = -(alpha + 1) / (alpha * base) * f[1];
+    },
+    matern: ({ p }) => {
+      const rate = 2 * p + 1, size = BESSEL[p][0];
+      return (s) => {
+        const x = Math.sqrt(2 * rate * s), e = Math.exp(-x) / size;
+        for (let k = 0; k < 3; k++) {
+          const coefficients = BESSEL[p - k];
+          let total = 0;
+          for (let i = p - k; i >= 0; i--) total = total * x + coefficients[i];
+          f[k] = (k === 0 ? 1 : k === 1 ? -rate : rate * rate) * e * total;
+        }
+      };
+    },
+  };
+
+  function decode(base64) {
+    const text = atob(base64.trim()), bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+    return new Float64Array(bytes.buffer);
+  }
+
+  function dense(layer, x, view) {
+    const [rows, columns] = layer.matrix.shape, W = view(layer.matrix), y = new Float64Array(rows);
+    if (layer.offset) y.set(view(layer.offset));
+    for (let i = 0; i < rows; i++) {
+      let total = 0;
+      for (let j = 0, at = i * columns; j < columns; j++) total += W[at + j] * x[j];
+      y[i] += total;
+    }
+    return y;
+  }
+
+  function embed(h, x, view) {
+    switch (h.kind) {
+      case "identity": return x;
+      case "affine": return dense(h.layer, x, view);
+      case "bottleneck": return embed(h.network, dense(h.layer, x, view), view);
+      case "residual": {
+        const y = embed(h.network, x, view), straight = dense(h.layer, x, view);
+        return y.map((value, i) => value + straight[i]);
+      }
+      case "mlp": {
+        const last = h.layers.length - 1, act = ACTIVATIONS[h.activation];
+        for (let i = 0; i < last; i++) x = dense(h.layers[i], x, view).map(act);
+        return dense(h.layers[last], x, view);
+      }
+    }
+    throw new Error("unknown embedding " + h.kind);
+  }
+
+  // The rows of one observation, as seen by one group of latent coordinates: arrays and how far apart their rows are.
+  function readPart(part, start, stop, k, view) {
+    const zeros = { values: new Float64Array(k), step: 0 };
+    const read = (ref) => ref ? { values: view(ref), step: ref.shape[0] > 1 ? ref.shape[1] : 0 } : zeros;
+    const G = read(part.diffusion), n = stop - start, trace = new Float64Array(n);
+    for (let j = 0; j < n; j++) {
+      for (let a = 0, at = j * G.step; a < k; a++) {
+        trace[j] += part.diffusion ? G.values[at + (part.full ? a * (a + 3) / 2 : a)] : 0;
+      }
+    }
+    return { start, stop, c: read(part.c), drift: read(part.drift), G, trace, full: part.full,
+      order: part.diffusion ? 2 : part.drift ? 1 : 0 };
+  }
+
+  function createModel(data, base64) {
+    const buffer = decode(base64), n = data.rows, dim = data.centre.length;
+    const view = (ref) => buffer.subarray(ref.at, ref.at + ref.shape.reduce((a, b) => a * b, 1));
+    const alpha = view(data.alpha);
+    let prior = 0;
+    const components = data.components.map((component) => ({
+      embedding: component.embedding,
+      lengthscale: component.lengthscale,
+      terms: component.terms.map((term) => {
+        const k = term.members.length;
+        prior += term.variance;
+        return { ...term, k, profile: PROFILES[component.profile.kind](component.profile), z: view(term.z),
+          rotation: term.rotation && view(term.rotation),
+          parts: term.parts.map((part, i) => readPart(part, data.starts[i], data.starts[i + 1], k, view)) };
+      }),
+    }));
+
+    function latent(component, q) {
+      const x = new Float64Array(dim);
+      for (let i = 0; i < dim; i++) x[i] = data.scale[i] * (q[i] - data.centre[i]);
+      return embed(component.embedding, x, view).map((value, i) => value / component.lengthscale[i]);
+    }
+
+    function ofTerm(term, z) {
+      const own = term.members.map((i) => z[i]);
+      if (!term.rotation) return own;
+      return own.map((_, a) => own.reduce((total, value, b) => total + term.rotation[a * term.k + b] * value, 0));
+    }
+
+    // s, β·δ and δᵀGδ of every row over some coordinates of the group.
+    function partial(term, own, slots) {
+      const s = new Float64Array(n), v = new Float64Array(n), w = new Float64Array(n), k = term.k;
+      if (slots.length === 0) return { s, v, w };
+      for (const part of term.parts) {
+        for (let j = part.start; j < part.stop; j++) {
+          const i = j - part.start;
+          for (const a of slots) {
+            const delta = own[a] - term.z[j * k + a];
+            s[j] += 0.5 * delta * delta;
+            v[j] += part.drift.values[i * part.drift.step + a] * delta;
+            if (!part.full) w[j] += part.G.values[i * part.G.step + a] * delta * delta;
+          }
+        }
+      }
+      return { s, v, w };
+    }
+
+    // Adds the covariances of one term with all rows; `still` holds what the coordinates not in `slots` contribute.
+    function accumulate(term, own, slots, still, out) {
+      const { k, z, profile, variance } = term, m = slots.length;
+      for (const part of term.parts) {
+        const { start, stop, order, full, trace } = part;
+        const c = part.c.values, cStep = part.c.step, b = part.drift.values, bStep = part.drift.step;
+        const G = part.G.values, gStep = part.G.step;
+        for (let j = start; j < stop; j++) {
+          const i = j - start, at = j * k, bAt = i * bStep, gAt = i * gStep;
+          let s = still.s[j], v = still.v[j], w = still.w[j];
+          if (order === 0) {
+            for (let l = 0; l < m; l++) { const delta = own[slots[l]] - z[at + slots[l]]; s += 0.5 * delta * delta; }
+            profile(s);
+            out[j] += variance * c[i * cStep] * f[0];
+            continue;
+          }
+          for (let l = 0; l < m; l++) {
+            const a = slots[l], delta = own[a] - z[at + a];
+            s += 0.5 * delta * delta;
+            v += b[bAt + a] * delta;
+            if (!full) { w += G[gAt + a] * delta * delta; continue; }
+            for (let e = 0; e <= a; e++) w += G[gAt + a * (a + 1) / 2 + e] * delta * (own[e] - z[at + e]);
+          }
+          profile(s);
+          out[j] += variance * (c[i * cStep] * f[0] + f[1] * (trace[i] - v) + f[2] * w);
+        }
+      }
+    }
+
+    // A function (q, out) that writes the covariances of u(q) with all rows, for points that differ from q0 in some
+    // inputs only: what does not depend on those is computed here, once.
+    function covariances(q0, moving) {
+      const base = new Float64Array(n), active = [];
+      for (const component of components) {
+        const z0 = latent(component, q0), here = [];
+        for (const term of component.terms) {
+          const all = term.members.map((_, a) => a), own = ofTerm(term, z0);
+          let slots = all;
+          if (term.inputs) {
+            slots = all.filter((a) => moving.includes(term.inputs[a]));
+            if (slots.length && term.parts.some((part) => part.full)) slots = all;
+          }
+          if (slots.length === 0) { accumulate(term, own, all, partial(term, own, []), base); continue; }
+          here.push({ term, slots, still: partial(term, own, all.filter((a) => !slots.includes(a))) });
+        }
+        if (here.length) active.push({ component, here });
+      }
+      return (q, out) => {
+        out.set(base);
+        for (const { component, here } of active) {
+          const z = latent(component, q);
+          for (const { term, slots, still } of here) accumulate(term, ofTerm(term, z), slots, still, out);
+        }
+        return out;
+      };
+    }
+
+    function meanFrom(k) {
+      let total = 0;
+      for (let j = 0; j < n; j++) total += alpha[j] * k[j];
+      return data.constant + total;
+    }
+
+    // Standard deviations at `count` points from their covariances with all rows, one column each: L w = k row by row.
+    function deviations(columns, count) {
+      const explained = new Float64Array(count), kind = data.deviation.kind;
+      const rows = kind === "exact" ? n : data.deviation.rank;
+      const matrix = view(kind === "exact" ? data.deviation.factor : data.deviation.root);
+      const w = new Float64Array(rows * count), sums = new Float64Array(count);
+      for (let i = 0, at = 0; i < rows; i++) {
+        sums.fill(0);
+        if (kind === "exact") {
+          for (let j = 0, from = 0; j < i; j++, at++) {
+            const l = matrix[at];
+            for (let p = 0; p < count; p++, from++) sums[p] += l * w[from];
+          }
+          const diagonal = matrix[at++];
+          for (let p = 0; p < count; p++) w[i * count + p] = (columns[i * count + p] - sums[p]) / diagonal;
+        } else {
+          for (let j = 0, from = 0; j < n; j++, at++) {
+            const l = matrix[at];
+            for (let p = 0; p < count; p++, from++) sums[p] += l * columns[from];
+          }
+          w.set(sums, i * count);
+        }
+        for (let p = 0; p < count; p++) explained[p] += w[i * count + p] ** 2;
+      }
+      return explained.map((value) => Math.sqrt(Math.max(prior - value, 0)));
+    }
+
+    const everything = Array.from({ length: dim }, (_, i) => i);
+    const all = (q) => covariances(q, everything)(q, new Float64Array(n));
+    return {
+      dim, rows: n, covariances, meanFrom, deviations,
+      mean: (q) => meanFrom(all(q)),
+      std: (q) => deviations(all(q), 1)[0],
+    };
+  }
+
+  root.pdedklModel = createModel;
+})(typeof window === "undefined" ? globalThis : window);

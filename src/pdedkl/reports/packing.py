@@ -1,0 +1,266 @@
+"""A posterior as numbers that a web page can evaluate.
+
+The covariance of `u(q)` with the observed `A_j u(q_j)` is, for each group of latent coordinates, with `δ = z − z_j` in
+units of the length scales and the latent jet `(z_j, c_j, β_j, G_j)` of the row,
+
+    σ² (c_j φ(s) + φ'(s) (tr G_j − β_j·δ) + φ''(s) δᵀG_jδ),   s = |δ|²/2.
+
+`z_j`, `c_j`, `β_j` and `G_j` are stored for every row, or once where all rows of an observation agree. Only the part of
+`G_j` inside the group is needed. Where one rotation makes all of them diagonal, the rotated ones are stored: operators
+with constant coefficients on linear embeddings need `h` numbers for all rows together, and a pair costs `O(h)`.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from ..embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, LatentJet, Linear, Residual
+from ..inference import Posterior
+from ..inference.engines import ClosedForm
+from ..kernels import Component, Matern, Profile, RationalQuadratic, SquaredExponential
+from ..means import ConstantMean, Mean, ZeroMean
+from ..operators import identity
+
+# What the numbers of one page may take, before base64 makes them a third larger.
+BYTES = 5_500_000
+LEAST_RANK = 32
+# Random points on which the low-rank form of the variance is chosen, and fresh ones on which it is checked.
+SEEN, CHECKED = 3000, 200
+# Entries off the diagonal, relative to the largest on it, that count as rounding.
+ROUNDING = 1e-13
+
+Packed = dict[str, Any]
+
+
+class NotShownError(ValueError):
+    """A model has a part of the user's own, which is a Python function and cannot be part of a page."""
+
+
+class Arrays:
+    """Doubles, one array after the other; a reference is a place and a shape."""
+
+    def __init__(self) -> None:
+        self._parts: list[np.ndarray] = []
+        self._length = 0
+
+    def add(self, array: Any) -> Packed:
+        part = np.ascontiguousarray(array, dtype="<f8")
+        self._parts.append(part.reshape(-1))
+        self._length += part.size
+        return {"at": self._length - part.size, "shape": list(part.shape)}
+
+    @property
+    def nbytes(self) -> int:
+        return 8 * self._length
+
+    def base64(self) -> str:
+        return base64.b64encode(np.concatenate(self._parts).tobytes()).decode("ascii")
+
+
+def pack(posterior: Posterior, most_bytes: int = BYTES) -> tuple[Packed, str]:
+    """What the page needs to compute mean and standard deviation of `u`: a JSON object, and its arrays in base64.
+
+    Raises `NotShownError` where the model has something that no page can evaluate.
+    """
+    arrays = Arrays()
+    kernel = posterior.model.kernel
+    sections = _sections(posterior)
+    starts = np.cumsum([0, *(len(item) for item in posterior.observations)]).tolist()
+    normalisation = kernel.components[0].normalisation
+    data: Packed = {
+        "rows": starts[-1],
+        "starts": starts,
+        "centre": np.asarray(normalisation.centre).tolist(),
+        "scale": np.asarray(normalisation.scale).tolist(),
+        "constant": _prior_mean(posterior.model.mean),
+        "alpha": arrays.add(posterior.alpha),
+        "components": [
+            _component(component, [rows[number] for rows in sections], arrays)
+            for number, component in enumerate(kernel.components)
+        ],
+    }
+    data["deviation"] = _deviation(posterior, arrays, most_bytes - arrays.nbytes)
+    return data, arrays.base64()
+
+
+def _sections(posterior: Posterior) -> list[tuple[LatentJet, ...]]:
+    """The latent jets of all observations, in order."""
+    if posterior.model.engine == "closed-form":
+        return list(posterior.sections)
+    model = posterior.model
+    if high := [str(item.operator) for item in posterior.observations if item.operator.order > 2]:
+        raise NotShownError(f"the operator {high[0]} is of an order above two")
+    return [
+        eqx.filter_jit(ClosedForm().rows)(model.kernel, model.bound(item.operator), item.points)
+        for item in posterior.observations
+    ]
+
+
+def _prior_mean(mean: Mean) -> float:
+    if type(mean) is ZeroMean:
+        return 0.0
+    if type(mean) is ConstantMean:
+        return float(mean.value)
+    raise NotShownError(f"the prior mean {type(mean).__name__} is a Python function")
+
+
+def _component(component: Component, jets: Sequence[LatentJet], arrays: Arrays) -> Packed:
+    embedding = _embedding(component.embedding, arrays)
+    groups = zip(component.base.groups, np.exp(component.base.log_variance))
+    plain = embedding["kind"] == "identity"
+    return {
+        "embedding": embedding,
+        "lengthscale": np.exp(component.log_lengthscale).tolist(),
+        "profile": _profile(component.base.profile),
+        "terms": [_term(np.asarray(group), float(s), jets, plain, arrays) for group, s in groups],
+    }
+
+
+def _term(members: np.ndarray, variance: float, jets: Sequence[LatentJet], plain: bool, arrays: Arrays) -> Packed:
+    """One group of latent coordinates; `inputs` names the inputs it depends on, where those are few."""
+    z = np.concatenate([np.asarray(jet.z)[:, members] for jet in jets])
+    drifts = [None if jet.drift is None else np.asarray(jet.drift)[:, members] for jet in jets]
+    diffusions = [_of_group(jet.diffusion, members) for jet in jets]
+    rotation, diffusions = _diagonalised(diffusions)
+    if rotation is not None:
+        z, drifts = z @ rotation, [None if drift is None else drift @ rotation for drift in drifts]
+    parts = [
+        {
+            "c": _shared(None if jet.c is None else np.asarray(jet.c)[:, None], arrays),
+            "drift": _shared(drift, arrays),
+            "diffusion": _shared(_lower(diffusion), arrays),
+            "full": diffusion is not None and diffusion.ndim == 3,
+        }
+        for jet, drift, diffusion in zip(jets, drifts, diffusions)
+    ]
+    return {
+        "members": members.tolist(),
+        "inputs": members.tolist() if plain and rotation is None else None,
+        "variance": variance,
+        "rotation": None if rotation is None else arrays.add(rotation.T),
+        "z": arrays.add(z),
+        "parts": parts,
+    }
+
+
+def _of_group(diffusion: Any, members: np.ndarray) -> np.ndarray | None:
+    if diffusion is None:
+        return None
+    G = np.asarray(diffusion)
+    G = G[:, members] if G.ndim == 2 else G[:, members[:, None], members[None, :]]
+    return G[:, :, 0] if G.ndim == 3 and len(members) == 1 else G
+
+
+def _diagonalised(diffusions: list[np.ndarray | None]) -> tuple[np.ndarray | None, list[np.ndarray | None]]:
+    """One rotation `V` for which all `VᵀGV` are diagonal, and those diagonals; nothing is changed where none exists.
+
+    Matrices that share their eigenvectors share them with any weighted sum of theirs.
+    """
+    found = [G for G in diffusions if G is not None]
+    if all(G.ndim == 2 for G in found):
+        return None, diffusions
+    full = np.concatenate([G if G.ndim == 3 else G[:, :, None] * np.eye(G.shape[1]) for G in found])
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, len(full))
+    _, V = np.linalg.eigh(np.tensordot(weights, full, 1))
+    rotated = V.T @ full @ V
+    diagonal = np.diagonal(rotated, axis1=1, axis2=2)
+    off = rotated - diagonal[:, :, None] * np.eye(len(V))
+    if np.max(np.abs(off)) > ROUNDING * np.max(np.abs(diagonal)):
+        return None, diffusions
+    pieces = iter(np.split(diagonal, np.cumsum([len(G) for G in found])[:-1]))
+    return V, [None if G is None else next(pieces) for G in diffusions]
+
+
+def _lower(diffusion: np.ndarray | None) -> np.ndarray | None:
+    """The lower triangles, with entries off the diagonal doubled: `δᵀGδ = Σ_{a ≥ b} entry_ab δ_a δ_b`."""
+    if diffusion is None or diffusion.ndim == 2:
+        return diffusion
+    k = diffusion.shape[1]
+    rows, columns = np.tril_indices(k)
+    return diffusion[:, rows, columns] * np.where(rows == columns, 1.0, 2.0)
+
+
+def _shared(rows: np.ndarray | None, arrays: Arrays) -> Packed | None:
+    """Rows as an array; only the first where all of them are the same up to rounding."""
+    if rows is None:
+        return None
+    same = np.max(np.abs(rows - rows[0])) <= 4 * np.finfo(float).eps * np.max(np.abs(rows))
+    return arrays.add(rows[:1] if same else rows)
+
+
+def _profile(profile: Profile) -> Packed:
+    if type(profile) is SquaredExponential:
+        return {"kind": "squared-exponential"}
+    if type(profile) is RationalQuadratic:
+        return {"kind": "rational-quadratic", "alpha": float(jnp.exp(profile.log_alpha))}
+    if type(profile) is Matern:
+        return {"kind": "matern", "p": profile.p}
+    raise NotShownError(f"the base kernel {type(profile).__name__} is not one of the library's own")
+
+
+def _embedding(embedding: Embedding, arrays: Arrays) -> Packed:
+    if type(embedding) is IdentityEmbedding:
+        return {"kind": "identity"}
+    if type(embedding) is Affine:
+        return {"kind": "affine", "layer": _layer(embedding.layer, arrays)}
+    if type(embedding) is MLP:
+        layers = [_layer(layer, arrays) for layer in embedding.layers]
+        return {"kind": "mlp", "activation": embedding.activation.name, "layers": layers}
+    if type(embedding) is Residual:
+        network = _embedding(embedding.network, arrays)
+        return {"kind": "residual", "layer": _layer(embedding.linear, arrays), "network": network}
+    if type(embedding) is Bottleneck:
+        network = _embedding(embedding.network, arrays)
+        return {"kind": "bottleneck", "layer": _layer(embedding.projection, arrays), "network": network}
+    raise NotShownError(f"the embedding {type(embedding).__name__} is not one of the library's own")
+
+
+def _layer(layer: Linear, arrays: Arrays) -> Packed:
+    offset = None if layer.offset is None else arrays.add(layer.offset)
+    return {"matrix": arrays.add(layer.matrix), "offset": offset}
+
+
+def _deviation(posterior: Posterior, arrays: Arrays, most_bytes: int) -> Packed:
+    """The variance is `k(q, q) − |L⁻¹ k|²`: with all of `L` if it fits, else with the directions that matter most.
+
+    Those are the leading left singular vectors `U` of `L⁻¹ k` over random points of the domain. Leaving out the others
+    leaves out a part of what the data explain, so `k(q, q) − |Uᵀ L⁻¹ k|²` is never below the variance.
+    """
+    L = np.asarray(posterior.factor)
+    n = len(L)
+    if 4 * n * (n + 1) <= most_bytes:
+        return {"kind": "exact", "factor": arrays.add(L[np.tril_indices(n)])}
+    rank = min(n, max(LEAST_RANK, most_bytes // (8 * n)))
+    explained = solve_triangular(L, _with_data(posterior, SEEN + CHECKED, seed=0).T, lower=True)
+    U, _, _ = np.linalg.svd(explained[:, :SEEN], full_matrices=False)
+    U = U[:, :rank]
+    root = solve_triangular(L, U, lower=True, trans="T").T
+    prior = sum(float(np.sum(np.exp(part.base.log_variance))) for part in posterior.model.kernel.components)
+    fresh = explained[:, SEEN:]
+    exact = np.sqrt(np.maximum(prior - np.sum(fresh**2, axis=0), 0.0))
+    upper = np.sqrt(np.maximum(prior - np.sum((U.T @ fresh) ** 2, axis=0), 0.0))
+    ratio = float(np.median(upper / np.maximum(exact, 1e-300)))
+    return {"kind": "low-rank", "rank": U.shape[1], "ratio": ratio, "root": arrays.add(root)}
+
+
+def _with_data(posterior: Posterior, count: int, seed: int) -> np.ndarray:
+    """The covariances of `u` at random points of the domain with all rows."""
+    engine, kernel = posterior.engine, posterior.model.kernel
+    box = kernel.components[0].normalisation
+    unit = np.random.default_rng(seed).uniform(-1.0, 1.0, (count, kernel.dim))
+    points = jnp.asarray(np.asarray(box.centre) + unit / np.asarray(box.scale))
+
+    @eqx.filter_jit
+    def block(posterior: Posterior, points: Any) -> Any:
+        rows = engine.rows(kernel, identity, points)
+        parts = [engine.block(engine.parameters(kernel), rows, data) for data in posterior.sections]
+        return jnp.concatenate(parts, axis=1)
+
+    return np.asarray(block(posterior, points))

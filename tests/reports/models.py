@@ -1,0 +1,85 @@
+"""Small posteriors of every kind that a page has to evaluate, conditioned on a few points and never trained."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import pdedkl as pk
+
+DOMAIN = pk.Domain(x=[(0.0, 1.0), (-1.0, 2.0), (0.0, 0.5)], t=(0.0, 2.0))
+X, T = DOMAIN.coordinates("x", "t")
+DIM = DOMAIN.dim
+
+
+def exact(q):
+    return jnp.exp(-0.5 * T(q)) * jnp.cos(jnp.sum(X(q))) + 0.3 * q[0] * q[1]
+
+
+HEAT = pk.D(T) - pk.Laplacian(X) + 0.5
+# Mixed derivatives, and coefficients that vary: no rotation makes these diagonal for all points.
+VARIABLE = pk.Divergence(X, lambda q: jnp.eye(3) + 0.3 * jnp.outer(X(q), X(q))) + pk.D(T)
+# The same mixed derivatives everywhere: one rotation does.
+MIXED = pk.Diffusion(X, np.array([[2.0, 0.5, 0.1], [0.5, 1.0, -0.2], [0.1, -0.2, 0.7]])) - pk.D(T)
+
+
+def points(n: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(DOMAIN.lower, DOMAIN.upper, (n, DIM))
+
+
+def observations(operator: pk.Operator) -> list[pk.Observation]:
+    kinds = ((pk.identity, 12), (operator, 12), (pk.D(X[0]), 4))
+    return [
+        pk.Observation(kind, q, jax.vmap(kind(exact))(q), 1e-2, name=f"{number}")
+        for number, (kind, count) in enumerate(kinds)
+        for q in [points(count, number)]
+    ]
+
+
+def _key(seed: int):
+    return jax.random.key(seed)
+
+
+def _deep(embedding: pk.Embedding, *rest, **options) -> pk.Kernel:
+    return pk.deep(DOMAIN, embedding, *rest, variance=1.5, **options)
+
+
+def _affine() -> pk.Affine:
+    return pk.Affine.drawn(DIM, 3, key=_key(1))
+
+
+MODELS = {
+    "projection": lambda: (_deep(_affine(), lengthscale=[0.5, 0.8, 1.1]), HEAT),
+    "ridges": lambda: (_deep(_affine(), groups=[(0,), (1,), (2,), (0, 2)]), HEAT),
+    "additive": lambda: (pk.additive(DOMAIN, lengthscale=0.7), HEAT),
+    "ard": lambda: (pk.ard(DOMAIN, lengthscale=[0.6, 0.9, 1.2, 1.5]), HEAT),
+    "ard, mixed derivatives": lambda: (pk.ard(DOMAIN, lengthscale=[0.6, 0.9, 1.2, 1.5]), MIXED),
+    "ard, variable matrix": lambda: (pk.ard(DOMAIN), VARIABLE),
+    "residual, square": lambda: (
+        _deep(pk.Residual(DIM, 2, width=6, depth=1, activation="square", key=_key(2))),
+        HEAT,
+    ),
+    "network, gelu": lambda: (_deep(pk.MLP(DIM, 3, width=9, depth=2, key=_key(3)), pk.RationalQuadratic(1.3)), HEAT),
+    "bottleneck, silu": lambda: (
+        _deep(pk.Bottleneck(DIM, pk.MLP(2, 2, width=5, depth=1, activation="silu", key=_key(4)), key=_key(5))),
+        HEAT,
+    ),
+    "matern, tanh": lambda: (
+        _deep(pk.MLP(DIM, 2, width=5, depth=1, activation="tanh", key=_key(6)), pk.Matern52()),
+        HEAT,
+    ),
+    "sum of all sorts": lambda: (
+        _deep(pk.MLP(DIM, 2, width=5, depth=1, activation="sine", key=_key(7)), pk.Matern92())
+        + pk.additive(DOMAIN, pk.Matern72())
+        + pk.ard(DOMAIN, lengthscale=2.0),
+        HEAT,
+    ),
+}
+
+
+def posterior(name: str) -> pk.Posterior:
+    kernel, operator = MODELS[name]()
+    data = observations(operator)
+    mean = pk.ConstantMean(0.3) if name == "projection" else None
+    return pk.condition(pk.Model(kernel, data, mean), data)
