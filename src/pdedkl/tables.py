@@ -20,6 +20,10 @@ class TableError(ValueError):
     """A table that cannot be used as it is: which file, which row and column, and what to do."""
 
 
+class MissingColumnError(TableError):
+    """A table that has no column of the name asked for."""
+
+
 @dataclass(frozen=True)
 class Table:
     """Columns by name, and for each row the number it has in its file (a spreadsheet counts the header as row 1)."""
@@ -177,7 +181,7 @@ def _check_columns(file: Path, names: list[str], present: Sequence[str]) -> None
         if name not in present:
             close = get_close_matches(name.lower(), [other.lower() for other in present], n=1)
             hint = next((f" Did you mean {other!r}?" for other in present if close and other.lower() == close[0]), "")
-            raise TableError(f"{file} has no column {name!r}: it has {', '.join(map(repr, present))}.{hint}")
+            raise MissingColumnError(f"{file} has no column {name!r}: it has {', '.join(map(repr, present))}.{hint}")
         if list(present).count(name) > 1:
             raise TableError(f"{file} has the column {name!r} more than once: rename them.")
 

@@ -76,10 +76,9 @@ def test_a_run_that_fails_ends_with_one_sentence_and_status_1(tmp_path):
 
 
 def test_help_does_not_wait_for_jax():
-    for command in ("--help", "problems"):
-        program = f"import sys\nfrom pdedkl.cli import main\nmain(['{command}'])\nassert 'jax' not in sys.modules"
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-        assert "heat" in done.stdout
+    program = "import sys\nfrom pdedkl.cli import main\nmain(['--help'])\nassert 'jax' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "pdedkl solve heat" in done.stdout
 
 
 def test_the_built_in_problems_are_listed_with_their_equations(capsys):

@@ -25,7 +25,7 @@ def problems() -> None:
     for name in ("name", "equation", "dimensions"):
         table.add_column(name)
     for name, entry in BUILT_IN.items():
-        table.add_row(name, entry.equation, entry.dimensions)
+        table.add_row(name, entry.equation, "any" if entry.any_dim else str(entry.dim))
     console().print(table)
 
 

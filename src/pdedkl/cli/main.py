@@ -14,7 +14,7 @@ from .app import RequestError, app
 __all__ = ["inspect", "reproduce", "solve"]  # importing them adds their commands
 
 # The base of all complaints about arguments: click's own class, or that of the copy that newer versions of typer carry.
-Complaint = typer.BadParameter.__mro__[2]
+Complaint: type[Any] = typer.BadParameter.__mro__[2]
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -122,8 +122,17 @@ def search(
     """Find the latent dimension by Bayesian optimisation of the training objective."""
     from ..runs.folder import Config
 
-    counts = {"boundary": boundary, "initial": initial, "source": source}
-    config = Config(problem, dim, model.value, recipe.value, seed, noise=noise, **counts)
+    config = Config(
+        problem,
+        dim,
+        model.value,
+        recipe.value,
+        seed,
+        boundary=boundary,
+        initial=initial,
+        source=source,
+        noise=noise,
+    )
     folder = out or Path("runs") / f"{_name(config)}-search"
     with mistakes():
         values = _whole_numbers(latent_dims)
@@ -147,7 +156,7 @@ def search(
     )
     result.plot(folder / "search.png")
     typer.echo(result.table())
-    typer.echo(f"best latent dimension: {result.best.latent_dim}; {folder / 'search.png'}")
+    typer.echo(f"best latent dimension: {result.best['latent_dim']}; {folder / 'search.png'}")
 
 
 def _check(config: Any, folder: Path = Path()) -> Any:
