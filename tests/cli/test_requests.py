@@ -22,14 +22,14 @@ def told(arguments, capsys) -> tuple[int, str]:
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (["solve"], "Missing argument 'PROBLEM'"),
+        (["solve"], "Missing argument 'problem'"),
         (["slove", "heat"], "'slove'"),
         (["solve", "heet"], "heat"),
         (["solve", "heat", "--dim", "0"], "--dim"),
         (["solve", "heat", "--model", "svm"], "'svm'"),
         (["solve", "parametric-heat", "--dim", "7"], "dimension"),
-        (["solve", "nowhere.py"], "There is no file nowhere.py"),
-        (["solve", "heat", "--dim", "2", "--data", "nowhere.csv"], "There is no file nowhere.csv"),
+        (["solve", "nowhere.py"], "nowhere.py"),
+        (["solve", "heat", "--dim", "2", "--data", "nowhere.csv"], "nowhere.csv"),
         (["resume", "nowhere"], "nowhere is not the folder of a run"),
         (["predict", "nowhere", "points.csv", "-o", "out.csv"], "points.csv"),
         (["search", "heat", "--latent-dims", "some"], "--latent-dims"),

@@ -70,7 +70,7 @@ def test_predictions_of_a_table_longer_than_a_block(run, tmp_path, capsys, monke
     posterior = pk.load(run / "model.pdedkl")
     x = pk.Domain(x=[(0, 1)] * 2).coordinates("x")
     u, f = posterior.predict(points), posterior.predict(points, pk.Laplacian(x))
-    np.testing.assert_allclose(found, np.column_stack([points, u.mean, u.std, f.mean, f.std]), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found, np.column_stack([points, u.mean, u.std, f.mean, f.std]), rtol=1e-7, atol=1e-9)
     assert "10 points" in capsys.readouterr().out
 
 

@@ -22,7 +22,8 @@ def main(arguments: list[str] | None = None) -> None:
     if "--debug" not in given:
         sys.excepthook = _one_sentence
     try:
-        app([item for item in given if item != "--debug"], prog_name="pdedkl", standalone_mode=False)
+        # Not app(…), which would set a hook of its own.
+        typer.main.get_command(app)([item for item in given if item != "--debug"], "pdedkl", standalone_mode=False)
     except RequestError as error:
         _say(str(error))
         sys.exit(2)
