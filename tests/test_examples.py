@@ -21,8 +21,11 @@ def test_heat_example():
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_code_blocks_run(path):
-    """From top to bottom, later blocks building on earlier ones."""
+def test_code_blocks_run(path, tmp_path, monkeypatch):
+    """From top to bottom, later blocks building on earlier ones; one that begins with `# name.py` is that file too."""
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.S):
+        if named := re.match(r"# (\w+\.py)\n", block):
+            (tmp_path / named[1]).write_text(block)
         exec(compile(block, str(path), "exec"), names)

@@ -183,6 +183,15 @@ def test_harmonic_functions_leave_rounding_and_no_mistake():
     assert pk.Problem(domain, pk.Laplacian(x), 0.0, [pk.Dirichlet(domain.boundary(x), u)], exact=u).verify().ok
 
 
+def test_zero_on_a_face_is_zero_up_to_rounding():
+    domain = pk.Domain(x=[(0, 1)] * 2)
+    x = domain.coordinates("x")
+    u = lambda q: jnp.sin(jnp.pi * q[0]) * jnp.sin(2 * jnp.pi * q[1])
+    conditions = [pk.Dirichlet(domain.boundary(x[0]), 0.0), pk.Dirichlet(domain.boundary(x[1]), 1e-6)]
+    found = pk.Problem(domain, pk.Laplacian(x), lambda q: -5 * jnp.pi**2 * u(q), conditions, exact=u).verify()
+    assert [check.ok for check in found.checks] == [True, True, False]
+
+
 def test_without_an_exact_solution_there_is_nothing_to_verify_with():
     with pytest.raises(ValueError, match="has no exact solution"):
         problem(exact=None).verify()

@@ -141,7 +141,9 @@ class Periodic(Condition):
 
             operator = D(self.x) - shift @ D(self.x)
         label = f"periodic condition of {'∂u/∂' if self.derivative else 'u in '}{self.x}"
-        return _statement(label, operator, region, 0.0, self.noise, domain, name=label)
+        # One name for all coordinates: they share a learned noise level.
+        name = "periodic ∂u/∂x" if self.derivative else "periodic u"
+        return _statement(label, operator, region, 0.0, self.noise, domain, name=name)
 
 
 @dataclass(frozen=True, eq=False)

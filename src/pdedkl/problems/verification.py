@@ -79,18 +79,21 @@ def verify(
         raise ValueError(f"`tolerance` needs a number between 0 and 1: got {tolerance!r}.")
     # The source comes first: the rest of a problem is of no use where it is wrong.
     order = [len(statements) - 1, *range(len(statements) - 1)]
-    return Verification(name, tuple(_check(exact, statements[k], places[k], tolerance) for k in order))
+    # Where u is zero, on a face or all over it, what is left is the rounding of its size elsewhere.
+    size = _size(evaluate(places[-1], exact))
+    return Verification(name, tuple(_check(exact, statements[k], places[k], size, tolerance) for k in order))
 
 
-def _check(exact: Callable[[Any], Any], statement: Statement, points: np.ndarray, tolerance: float) -> Check:
+def _check(
+    exact: Callable[[Any], Any], statement: Statement, points: np.ndarray, size: float, tolerance: float
+) -> Check:
     value, operator = statement.value, statement.operator
     # Terms of an operator may cancel, and leave the rounding of the largest.
     terms = operator.terms if isinstance(operator, Sum) else ()
     true, *sizes = evaluate(points, operator(exact), exact, *(term(exact) for term in terms))
     stated = evaluate(points, value)[0] if callable(value) else np.asarray(value)
     difference = np.abs(stated - true)
-    size = max(float(np.max(np.abs(v), initial=0.0, where=np.isfinite(v))) for v in (stated, true, *sizes))
-    allowed = np.full(len(points), tolerance * size)
+    allowed = np.full(len(points), tolerance * max(size, *map(_size, (stated, true, *sizes))))
     if statement.measured:
         allowed = allowed + SIGMAS * _known_noise(statement)
     badness = np.where(np.isfinite(difference), difference - allowed, np.inf)
@@ -105,6 +108,10 @@ def _check(exact: Callable[[Any], Any], statement: Statement, points: np.ndarray
         exact=float(true[worst]),
         checked=bool(np.isfinite(allowed[worst]) or not np.isfinite(difference[worst])),
     )
+
+
+def _size(values: np.ndarray) -> float:
+    return float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
 
 
 def _known_noise(statement: Statement) -> Any:

@@ -1,9 +1,13 @@
 """What training minimises, as a function of one flat vector.
 
-    −log p(y | x) + ½ γ Σ w_i² fan-in_i + weak priors on log σ² and log ℓ
+    −log p(y | y₀, x) + ½ γ Σ w_i² fan-in_i + weak priors on log σ², log ℓ and the noise levels
 
 `x` holds the weights `w` of all embeddings, in units of their prior standard deviation `1/√fan-in`, and after them
 everything else that may move: variances, length scales, noise levels, means, coefficients of operators.
+
+`y₀` are observations that are zero everywhere, a homogeneous equation or boundary. They have no size, and the smaller
+`u` is the more likely they are: the evidence of everything would be unbounded as `σ → 0`, with all other data explained
+as noise. So what is zero is conditioned on, and the rest is what has to be likely.
 """
 
 from __future__ import annotations
@@ -38,6 +42,11 @@ KNOWN_NOISE_MARGIN = 1.3
 # Standard deviations of log-normal priors: wide, but they keep a direction that the data say nothing about in reach.
 LOG_LENGTHSCALE_SPREAD = 3.0
 LOG_VARIANCE_SPREAD = 4.0
+
+# Noise levels are expected here, relative to the data, within three orders of magnitude either way. Many data overrule
+# it; one or two, which cannot tell noise from signal, do not.
+USUAL_NOISE = 1e-3
+LOG_NOISE_SPREAD = 3.0
 
 
 def trainable(model: Model) -> Any:
@@ -89,6 +98,7 @@ class Objective(eqx.Module):
     log_variance: Float[Array, ""]
     prior_strength: Float[Array, ""]
     kernel_priors: bool = eqx.field(static=True)
+    homogeneous: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -104,6 +114,8 @@ class Objective(eqx.Module):
         self.log_variance = jnp.log(signal_variance(observations))
         self.prior_strength = jnp.asarray(float(prior_strength))
         self.kernel_priors = kernel_priors
+        zero = tuple(i for i, item in enumerate(observations) if not np.any(np.asarray(item.values)))
+        self.homogeneous = zero if len(zero) < len(observations) else ()
 
     @property
     def weight_count(self) -> int:
@@ -129,6 +141,8 @@ class Objective(eqx.Module):
     def value(self, x: Vector) -> tuple[Float[Array, ""], EvidenceInfo]:
         model = self.model(x)
         evidence, info = negative_log_evidence(model, self.observations)
+        if self.homogeneous:
+            evidence -= negative_log_evidence(model, [self.observations[i] for i in self.homogeneous])[0]
         w = x[: self.weight_count]
         return evidence + 0.5 * self.prior_strength * jnp.sum(w**2) + self._kernel_prior(model), info
 
@@ -139,6 +153,9 @@ class Objective(eqx.Module):
         for component in model.kernel.components:
             total += 0.5 * jnp.sum((component.log_lengthscale / LOG_LENGTHSCALE_SPREAD) ** 2)
             total += 0.5 * jnp.sum(((component.base.log_variance - self.log_variance) / LOG_VARIANCE_SPREAD) ** 2)
+        for name, level in model.log_noise.items():
+            usual = self.noise_floor[name] + np.log(USUAL_NOISE / NOISE_FLOOR)
+            total += 0.5 * ((level - usual) / LOG_NOISE_SPREAD) ** 2
         return total
 
     def _parts(self) -> tuple[Any, Any, Any]:
