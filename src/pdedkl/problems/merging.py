@@ -13,6 +13,9 @@ from .conditions import Statement
 
 Row = tuple[Statement, np.ndarray, np.ndarray]
 
+# Fewer values than this cannot tell their noise from their signal: what is computed from a function has none.
+ENOUGH_TO_LEARN_NOISE = 5
+
 
 def with_noise(rows: list[Row], noise: float, rng: np.random.Generator) -> list[Row]:
     """Normal noise on the values of `u`, relative to their spread."""
@@ -34,8 +37,8 @@ def _open_to_noise(statement: Statement) -> bool:
     return isinstance(statement.operator, Identity) and statement.noise_unknown and not statement.measured
 
 
-def merged(rows: list[Row]) -> list[Observation]:
-    """One observation for each operator and noise."""
+def merged(rows: list[Row], noisy: bool) -> list[Observation]:
+    """One observation for each operator and noise. Unless `noisy`, a few values without a stated noise are exact."""
     groups: list[list[Row]] = []
     for row in rows:
         like = next((group for group in groups if _alike(group[0][0], row[0])), None)
@@ -49,9 +52,9 @@ def merged(rows: list[Row]) -> list[Observation]:
         own = isinstance(first.noise, str) and first.noise == "learned"
         name = _unused(first.name or first.label, made) if own else first.name
         points, values = (np.concatenate([row[k] for row in group]) for k in (1, 2))
-        made.append(
-            Observation(first.operator, points, values, "learned" if first.noise is None else first.noise, name)
-        )
+        exact = len(points) < ENOUGH_TO_LEARN_NOISE and not (noisy or first.measured)
+        usual = "exact" if exact else "learned"
+        made.append(Observation(first.operator, points, values, usual if first.noise is None else first.noise, name))
     return made
 
 

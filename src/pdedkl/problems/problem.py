@@ -156,7 +156,7 @@ class Problem:
             raise ValueError("There is nothing to observe: all numbers of points are zero.")
         if noise:
             rows = with_noise(rows, float(noise), np.random.default_rng([seed, NOISE]))
-        return tuple(merged(rows))
+        return tuple(merged(rows, noisy=noise > 0))
 
     def _allotted(self, statements: Sequence[Statement], counts: dict[str, int]) -> list[int]:
         """How many points each statement takes from its budget."""
