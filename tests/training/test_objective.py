@@ -105,9 +105,26 @@ def test_the_value_is_evidence_and_priors():
         kernel += float(np.sum(component.log_lengthscale**2)) / (2 * module.LOG_LENGTHSCALE_SPREAD**2)
         deviation = component.base.log_variance - np.log(signal_variance(OBSERVATIONS))
         kernel += float(np.sum(deviation**2)) / (2 * module.LOG_VARIANCE_SPREAD**2)
+    scales = data_scales(OBSERVATIONS)
+    for name, level in model.log_noise.items():
+        deviation = float(level) - np.log(1e-3 * scales[name])
+        kernel += deviation**2 / (2 * module.LOG_NOISE_SPREAD**2)
     evidence = float(pk.condition(model, OBSERVATIONS).objective)
     np.testing.assert_allclose(value, evidence + 0.5 * strength * weights + kernel, rtol=1e-12)
     assert jitter == 0
+
+
+def test_what_is_zero_everywhere_is_conditioned_on():
+    """`p(y | y₀) = p(y, y₀) / p(y₀)`, so the smaller `u` the better is no longer the rule."""
+    zero = eqx.tree_at(lambda o: o.values, OBSERVATIONS[1], np.zeros(len(OBSERVATIONS[1])))
+    data = [OBSERVATIONS[0], zero, *OBSERVATIONS[2:]]
+    objective = Objective(MODEL, data, prior_strength=0.0, kernel_priors=False)
+    x = objective.start()
+    model = objective.model(x)
+    joint, alone = (float(pk.condition(model, part).objective) for part in (data, [zero]))
+    np.testing.assert_allclose(value_and_gradient(objective, x)[0], joint - alone, rtol=1e-10)
+    only = pk.Model(pk.ard(pk.Domain(x=[(0, 1)] * zero.points.shape[1])), [zero])
+    assert Objective(only, [zero]).homogeneous == ()
 
 
 def test_priors_of_the_kernel_can_be_left_out():
