@@ -36,7 +36,7 @@ def training_history(history: tuple[Step, ...]) -> Figure:
     top, bottom = figure.subplots(2, 1, sharex=True)
     objective = np.array([step.objective for step in history])
     names = list(dict.fromkeys(name for step in history for name in step.noise))
-    begin = 0
+    begin, phases = 0, []
     for number, (phase, steps) in enumerate(groupby(history, key=lambda step: step.phase)):
         part = list(steps)
         where = np.arange(begin, begin + len(part))
@@ -47,13 +47,14 @@ def training_history(history: tuple[Step, ...]) -> Figure:
         for name, colour, dashes in zip(names, PALETTE * 3, ("-", "--", "-.", ":") * 6):
             level = [step.noise.get(name, np.nan) for step in part]
             bottom.plot(where, level, dashes, color=colour, label=_noise_name(name) if number == 0 else None)
-        _name_phase(top, phase, begin, len(part), len(history))
+        phases.append((phase, begin, len(part)))
         begin += len(part)
     finite = objective[np.isfinite(objective)]
     if len(finite):
         low, high = float(finite.min()), float(np.quantile(finite, 0.93))
         pad = 0.08 * (high - low) or 1.0
         top.set_ylim(low - pad, high + pad)
+    _name_phases(top, phases, len(history))
     top.set_ylabel("objective")
     bottom.set(ylabel="noise level", xlabel="step")
     if names:
@@ -64,13 +65,13 @@ def training_history(history: tuple[Step, ...]) -> Figure:
     return figure
 
 
-def _name_phase(axes: Any, phase: str, begin: int, length: int, total: int) -> None:
-    """Names stand above their phase, tilted where it is narrow; one that has no room at all is left out."""
-    if length < 0.025 * total:
-        return
-    tilt = 0 if length > 0.016 * total * len(phase) else 35
+def _name_phases(axes: Any, phases: list[tuple[str, int, int]], total: int) -> None:
+    """Names stand above their phases, tilted where one of them is narrow; one that has no room at all is left out."""
+    shown = [phase for phase in phases if phase[2] >= 0.025 * total]
+    tilt = 25 if any(length < 0.016 * total * len(name) for name, _, length in shown) else 0
     place = axes.get_xaxis_transform()
-    axes.text(begin - 0.3, 1.02, phase, color=GREY, ha="left", va="bottom", rotation=tilt, transform=place)
+    for name, begin, _ in shown:
+        axes.text(begin - 0.3, 1.02, name, color=GREY, ha="left", va="bottom", rotation=tilt, transform=place)
 
 
 def _noise_name(name: str) -> str:
