@@ -83,7 +83,7 @@ def pictures(posterior: Posterior, problem: Any, results: Results, seed: int = 0
     found.append(Picture("latent", "Latent coordinates", caption, inside.latent_coordinates(posterior, results)))
     if posterior.training is not None and posterior.training.history:
         caption = (
-            "Objective (negative log evidence plus priors, lower is better) and learned noise levels, step by step. "
+            "Objective (negative log evidence plus priors, lower is better) and learned noise levels, phase by phase. "
             "Phases that only explore use a part of the data; the highest values are cut off."
         )
         history = inside.training_history(posterior.training.history)
