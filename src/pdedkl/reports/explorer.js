@@ -25,7 +25,7 @@
       names.forEach((label, i) => select.add(new Option(label, i, false, i === state[key])));
       select.addEventListener("change", () => choose(key, Number(select.value)));
     }
-    if (flat) find("up").closest("label").hidden = true;
+    if (flat) for (const name of ["up", "centre", "random", "sliders"]) (find(name).closest("label") || find(name)).hidden = true;
     const list = find("sliders");
     names.forEach((label, i) => {
       const row = document.createElement("label");

@@ -61,8 +61,10 @@ def pictures(posterior: Posterior, problem: Any, results: Results, seed: int = 0
             "truth subtracted."
         )
         found.append(Picture("truth", "Predicted against true", caption, figures.predicted_against_true(results)))
-    caption = "Two inputs drawn at random, the others fixed at a random point inside the domain."
-    found.append(Picture("slice", "A slice of the domain", caption, figures.slice_maps(posterior, problem, seed)))
+    title, caption = "A slice of the domain", "Two inputs drawn at random, the others fixed at a random interior point."
+    if problem.domain.dim == 1:
+        title, caption = "The solution", "Prediction and 95 % interval over the whole domain."
+    found.append(Picture("slice", title, caption, figures.slice_maps(posterior, problem, seed)))
     if known:
         caption = (
             "How many true values lie inside intervals of a given level. On the diagonal the error bars mean what they "
@@ -158,17 +160,18 @@ def _accuracy(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _trivial(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What no model should be needed for, and how many times better this one is."""
+    """What no model should be needed for, and how many times larger its error is; `nearest` marks the better one."""
     own = measured.get("error_u")
-    names = (("constant_u", "best constant"), ("line_u", "best straight line"))
+    names = {"constant_u": "best constant", "line_u": "best straight line"}
+    errors = {name: measured[key] for key, name in names.items() if measured.get(key) is not None}
     return [
         {
             "name": name,
-            "error": _number(measured[key]),
-            "times": _times(measured[key] / own) if own else "–",
+            "error": _number(error),
+            "times": _times(error / own) if own else "–",
+            "nearest": error == min(errors.values()),
         }
-        for key, name in names
-        if measured.get(key) is not None
+        for name, error in errors.items()
     ]
 
 
