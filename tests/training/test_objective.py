@@ -123,7 +123,7 @@ def test_what_is_zero_everywhere_is_conditioned_on():
     model = objective.model(x)
     joint, alone = (float(pk.condition(model, part).objective) for part in (data, [zero]))
     np.testing.assert_allclose(value_and_gradient(objective, x)[0], joint - alone, rtol=1e-10)
-    only = pk.Model(pk.ard(pk.Domain(x=[(0, 1)] * zero.points.shape[1])), [zero])
+    only = pk.Model(MODEL.kernel, [zero])
     assert Objective(only, [zero]).homogeneous == ()
 
 

@@ -1,7 +1,7 @@
 // The slice explorer: two inputs on the axes, sliders for the others, mean and standard deviation drawn from the model.
 (function () {
   "use strict";
-  const FINE = 60, COARSE = 20, BLOCK = 12, SLICE_MS = 24;
+  const FINE = 60, COARSE = 20, TURN_MS = 24;
   const box = document.getElementById("explorer");
   if (!box) return;
   const read = (id) => document.getElementById(id).textContent;
@@ -25,7 +25,7 @@
       names.forEach((label, i) => select.add(new Option(label, i, false, i === state[key])));
       select.addEventListener("change", () => choose(key, Number(select.value)));
     }
-    if (flat) find("up").closest("label").hidden = true;
+    if (flat) for (const name of ["up", "centre", "random", "sliders"]) (find(name).closest("label") || find(name)).hidden = true;
     const list = find("sliders");
     names.forEach((label, i) => {
       const row = document.createElement("label");
@@ -100,18 +100,18 @@
       }
     }
     function block(from) {
-      const size = Math.min(BLOCK, total - from), held = new Float64Array(model.rows * size);
+      const size = Math.min(model.block, total - from), held = new Float64Array(model.rows * model.block);
       for (let p = 0; p < size; p++) {
         covariances(pointOf((from + p) % columns, Math.floor((from + p) / columns), columns, lines), k);
-        for (let j = 0; j < model.rows; j++) held[j * size + p] = k[j];
+        for (let j = 0; j < model.rows; j++) held[j * model.block + p] = k[j];
       }
-      next.std.set(model.deviations(held, size), from);
+      next.std.set(model.deviations(held).subarray(0, size), from);
     }
-    for (let from = 0; from < total; from += BLOCK) blocks.push(from);
+    for (let from = 0; from < total; from += model.block) blocks.push(from);
 
     function turn() {
       if (number !== run) return;
-      const until = performance.now() + SLICE_MS;
+      const until = performance.now() + TURN_MS;
       if (point < total) {
         means(count === COARSE ? Infinity : until);
         if (point === total) { drawn = { ...next, std: null }; paint(0, next); }
@@ -129,7 +129,7 @@
   function range(values) {
     let low = Infinity, high = -Infinity;
     for (const value of values) { low = Math.min(low, value); high = Math.max(high, value); }
-    return high > low ? [low, high] : [low - (Math.abs(low) || 1) * 1e-6, high + (Math.abs(high) || 1) * 1e-6];
+    return high > low ? [low, high] : [low, low + (Math.abs(low) || 1) * 1e-6];
   }
 
   function colour(colours, part) {

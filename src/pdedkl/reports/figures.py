@@ -47,7 +47,7 @@ def _one_comparison(values: Any, errors: Any, name: str, found: Prediction, trut
     error = metrics.relative_l2(found.mean, truth)
     covered = metrics.coverage(found.mean, found.std, truth, (0.95,))["0.95"]
     kind = "relative error" if error.relative else "rms error"
-    values.set_title(f"{name}\n{kind} {error.value:.1e}, 95 % intervals hold {covered:.0%}")
+    values.set_title(f"{name}: {kind} {error.value:.1e}\n95 % intervals hold {100 * covered:.0f} % of the truth")
     errors.axhline(0.0, color=GREY, linewidth=0.9, zorder=0)
     errors.errorbar(truth, found.mean - truth, half, rasterized=True, **bars)
     # Most intervals fit; a few that are much wider would flatten all the others.
@@ -75,10 +75,8 @@ def calibration(results: Results) -> Figure:
     if not shown:
         raise ValueError("Nothing is known to compare with: the problem has no exact solution and no source.")
     axes.text(0.72, 0.66, "perfect", color=GREY, rotation=45, transform_rotates_text=True, rotation_mode="anchor")
-    axes.text(0.02, 0.97, "above: error bars wider than needed", color=GREY, va="top")
-    axes.text(0.98, 0.02, "below: too sure", color=GREY, ha="right")
-    axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="level of the interval", ylabel="truth inside", aspect="equal")
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.07))
+    axes.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="level of the interval", ylabel="truth inside", aspect="equal")
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.03))
     return figure
 
 
@@ -130,7 +128,7 @@ def _map(figure: Any, axes: Any, across: Any, up: Any, values: np.ndarray, title
     for side in ("top", "right"):
         axes.spines[side].set_visible(True)
     axes.set_title(title)
-    axes.xaxis.set_major_locator(MaxNLocator(3))
+    axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
     bar = figure.colorbar(filled, ax=axes, orientation="horizontal", pad=0.03, aspect=22, ticks=MaxNLocator(4))
     bar.outline.set_linewidth(0.5)
     bar.ax.tick_params(labelsize=8)

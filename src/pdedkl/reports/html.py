@@ -22,11 +22,12 @@ from . import figures, inside
 from .explorer import explorer
 from .mathml import checked
 from .results import Results, evaluate
-from .style import as_bytes
+from .style import PAGE_CM, as_bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LIBRARIES = ("numpy", "scipy", "jax", "equinox", "matplotlib")
 
 
@@ -38,6 +39,11 @@ class Picture:
     title: str
     caption: str
     figure: Figure
+
+    @property
+    def width(self) -> float:
+        """In units of the page's type, so that all pictures have type of one size."""
+        return round(47.0 * self.figure.get_figwidth() * 2.54 / PAGE_CM, 1)
 
     @property
     def source(self) -> str:
@@ -55,12 +61,14 @@ def pictures(posterior: Posterior, problem: Any, results: Results, seed: int = 0
             "truth subtracted."
         )
         found.append(Picture("truth", "Predicted against true", caption, figures.predicted_against_true(results)))
-    caption = "Two inputs drawn at random, the others fixed at a random point inside the domain."
-    found.append(Picture("slice", "A slice of the domain", caption, figures.slice_maps(posterior, problem, seed)))
+    title, caption = "A slice of the domain", "Two inputs drawn at random, the others fixed at a random interior point."
+    if problem.domain.dim == 1:
+        title, caption = "The solution", "Prediction and 95 % interval over the whole domain."
+    found.append(Picture("slice", title, caption, figures.slice_maps(posterior, problem, seed)))
     if known:
         caption = (
             "How many true values lie inside intervals of a given level. On the diagonal the error bars mean what they "
-            "say; at a relative error near rounding they no longer can."
+            "say; above it they are wider than needed, below it too narrow."
         )
         found.append(Picture("calibration", "Are the error bars right?", caption, figures.calibration(results)))
     caption = (
@@ -77,7 +85,7 @@ def pictures(posterior: Posterior, problem: Any, results: Results, seed: int = 0
     found.append(Picture("latent", "Latent coordinates", caption, inside.latent_coordinates(posterior, results)))
     if posterior.training is not None and posterior.training.history:
         caption = (
-            "Objective (negative log evidence plus priors, lower is better) and learned noise levels, step by step. "
+            "Objective (negative log evidence plus priors, lower is better) and learned noise levels, phase by phase. "
             "Phases that only explore use a part of the data; the highest values are cut off."
         )
         history = inside.training_history(posterior.training.history)
@@ -116,13 +124,14 @@ def write_report(
         problem=problem,
         mathml=checked(problem.mathml or ""),
         domain=str(problem.domain),
-        conditions=[str(item) for item in problem.conditions or ()],
+        conditions=[item.label for item in problem.statements if item.label != "source"],
         accuracy=_accuracy(measured),
         calibration=_calibration(measured),
         trivial=_trivial(measured),
-        clamped=sum(measured.get(f"clamped_{name}") or 0 for name in "uf"),
+        clamped={name: measured[f"clamped_{name}"] for name in "uf" if measured.get(f"clamped_{name}")},
         observations=[_observation(item, posterior) for item in posterior.observations],
         training=posterior.training,
+        candidates=_candidates(posterior),
         pictures=pictures(posterior, problem, results, seed) if shown is None else shown,
         explorer=explorer(posterior, problem.domain, axes=(axes[0], axes[1])),
         settings=_settings(settings or {}, posterior, seed),
@@ -151,17 +160,18 @@ def _accuracy(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _trivial(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What no model should be needed for, and how many times better this one is."""
+    """What no model should be needed for, and how many times larger its error is; `nearest` marks the better one."""
     own = measured.get("error_u")
-    names = (("constant_u", "best constant"), ("line_u", "best straight line"))
+    names = {"constant_u": "best constant", "line_u": "best straight line"}
+    errors = {name: measured[key] for key, name in names.items() if measured.get(key) is not None}
     return [
         {
             "name": name,
-            "error": _number(measured[key]),
-            "times": f"{measured[key] / own:,.3g}".replace(",", " ") if own else "–",
+            "error": _number(error),
+            "times": _times(error / own) if own else "–",
+            "nearest": error == min(errors.values()),
         }
-        for key, name in names
-        if measured.get(key) is not None
+        for name, error in errors.items()
     ]
 
 
@@ -175,11 +185,18 @@ def _calibration(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
         rows.append(
             {
                 "name": name,
-                "coverage": {level: f"{value:.1%}" for level, value in inside_of.items()},
+                "coverage": {level: f"{100 * value:.1f} %" for level, value in inside_of.items()},
                 "numbers": {key: "–" if value is None else _number(value) for key, value in numbers},
             }
         )
     return rows
+
+
+def _candidates(posterior: Posterior) -> list[dict[str, Any]]:
+    """The kernels that were tried, with their objectives."""
+    training = posterior.training
+    found = () if training is None else training.candidates
+    return [{"name": name, "objective": _minus(f"{v:.1f}"), "kept": name == training.kernel} for name, v in found]
 
 
 def _observation(item: Observation, posterior: Posterior) -> dict[str, Any]:
@@ -209,7 +226,7 @@ def _settings(settings: Mapping[str, Any], posterior: Posterior, seed: int) -> d
     out |= {
         "engine": posterior.model.engine,
         "jitter": f"{float(posterior.jitter):g}",
-        "objective": f"{float(posterior.objective):.2f} (negative log evidence)",
+        "objective": f"{_minus(f'{float(posterior.objective):.2f}')} (negative log evidence)",
         "seed of fresh points": str(seed),
     }
     bound = [posterior.model.bound(item.operator) for item in posterior.observations]
@@ -233,4 +250,18 @@ def _text(value: Any) -> str:
 def _number(value: float) -> str:
     if isinstance(value, bool | int):
         return str(value)
-    return f"{value:.4g}" if value == 0 or 1e-3 <= abs(value) < 1e5 else f"{value:.2e}"
+    if value == 0 or 1e-3 <= abs(value) < 1e5:
+        return _minus(f"{value:.4g}")
+    digits, power = f"{value:.2e}".split("e")
+    return f"{_minus(digits)} × 10{str(int(power)).translate(_RAISED)}"
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−")
+
+
+def _times(ratio: float) -> str:
+    """Two digits, in groups of three."""
+    if ratio >= 1e9 or ratio < 10:
+        return _number(float(f"{ratio:.2g}"))
+    return f"{float(f'{ratio:.2g}'):,.0f}".replace(",", "\u202f")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -16,7 +17,7 @@ from ..embeddings import LatentJet
 from ..inference import Posterior
 from ..training.monitor import Step
 from .results import Results, input_names
-from .style import BLACK, GREY, PALETTE, VALUES, new, styled
+from .style import BLACK, PALETTE, VALUES, new, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,50 +28,46 @@ SLOPES = 256
 
 @styled
 def training_history(history: tuple[Step, ...]) -> Figure:
-    """Objective and noise levels over all steps of a run, phase by phase."""
-    from matplotlib.ticker import MaxNLocator
-
+    """Objective and noise levels over the steps of a run; phases have the same width, however many their steps."""
     if not history:
         raise ValueError("The history is empty: only a posterior from pdedkl.fit has one.")
-    figure = new(10.0)
-    top, bottom = figure.subplots(2, 1, sharex=True)
-    objective = np.array([step.objective for step in history])
+    phases = [(name, list(steps)) for name, steps in groupby(history, key=lambda step: step.phase)]
     names = list(dict.fromkeys(name for step in history for name in step.noise))
-    begin = 0
-    for number, (phase, steps) in enumerate(groupby(history, key=lambda step: step.phase)):
-        part = list(steps)
-        where = np.arange(begin, begin + len(part))
-        for axes in (top, bottom):
-            if number % 2 == 0:
-                axes.axvspan(begin - 0.5, begin + len(part) - 0.5, color="#f3f4f6", linewidth=0)
-        top.plot(where, [step.objective for step in part], ".-", color=BLACK, markersize=3)
+    figure = new(10.5)
+    top, bottom = figure.subplots(2, 1, sharex=True)
+    for number, (_, steps) in enumerate(phases):
+        where = number + (np.arange(len(steps)) + 0.5) / len(steps)
+        marker = "." if len(steps) < 60 else ""
+        top.plot(where, [step.objective for step in steps], marker=marker, color=BLACK, markersize=3)
         for name, colour, dashes in zip(names, PALETTE * 3, ("-", "--", "-.", ":") * 6):
-            level = [step.noise.get(name, np.nan) for step in part]
+            level = [step.noise.get(name, np.nan) for step in steps]
             bottom.plot(where, level, dashes, color=colour, label=_noise_name(name) if number == 0 else None)
-        _name_phase(top, phase, begin, len(part), len(history))
-        begin += len(part)
-    finite = objective[np.isfinite(objective)]
-    if len(finite):
-        low, high = float(finite.min()), float(np.quantile(finite, 0.93))
-        pad = 0.08 * (high - low) or 1.0
-        top.set_ylim(low - pad, high + pad)
+        for axes in (top, bottom) if number % 2 == 0 else ():
+            axes.axvspan(number, number + 1, color="#f3f4f6", linewidth=0)
+    _limit(top, [np.array([step.objective for step in steps]) for _, steps in phases])
     top.set_ylabel("objective")
-    bottom.set(ylabel="noise level", xlabel="step")
+    bottom.set_ylabel("noise level")
     if names:
         bottom.set_yscale("log")
         bottom.legend()
-    top.set_xlim(-0.5, len(history) - 0.5)
-    bottom.xaxis.set_major_locator(MaxNLocator(integer=True))
+    few = len(phases) <= 10
+    room = max(1, 95 // len(phases)) if few else 200  # characters
+    named = [f"{fill(name, room, break_long_words=False)}\n{len(steps)} steps" for name, steps in phases]
+    bottom.set_xlim(0, len(phases))
+    bottom.set_xticks(np.arange(len(phases)) + 0.5, named, rotation=0 if few else 90)
+    for axes in (top, bottom):
+        axes.tick_params(axis="x", length=0)
     return figure
 
 
-def _name_phase(axes: Any, phase: str, begin: int, length: int, total: int) -> None:
-    """Names stand above their phase, tilted where it is narrow; one that has no room at all is left out."""
-    if length < 0.025 * total:
-        return
-    tilt = 0 if length > 0.016 * total * len(phase) else 35
-    place = axes.get_xaxis_transform()
-    axes.text(begin - 0.3, 1.02, phase, color=GREY, ha="left", va="bottom", rotation=tilt, transform=place)
+def _limit(axes: Any, objectives: list[np.ndarray]) -> None:
+    """Show at least the better half of every phase: the first steps of some are far above everything that follows."""
+    finite = [part[np.isfinite(part)] for part in objectives]
+    finite = [part for part in finite if len(part)]
+    if finite:
+        low, high = min(float(part.min()) for part in finite), max(float(np.median(part)) for part in finite)
+        pad = 0.1 * (high - low) or 1.0
+        axes.set_ylim(low - pad, high + 2 * pad)
 
 
 def _noise_name(name: str) -> str:

@@ -2,6 +2,7 @@
 // Runs in a page and, for tests, in any other engine: nothing here touches a document.
 (function (root) {
   "use strict";
+  const BLOCK = 8;
 
   // Chebyshev coefficients, in 2t − 1 with t = 2/(2 + x), of log(erfc(x) e^{x²} / t) for x ≥ 0; accurate to 2e-15.
   const ERFC = [
@@ -29,14 +30,11 @@
     square: (y) => 0.5 * y * y,
   };
 
-  // A profile writes φ, φ' and φ'' at s into f.
+  // A profile writes φ, φ' and φ'' at s into f; the squared exponential, all of which are ±e^{-s}, is written out below.
   const f = new Float64Array(3);
   const BESSEL = [[1], [1, 1], [3, 3, 1], [15, 15, 6, 1], [105, 105, 45, 10, 1]];
   const PROFILES = {
-    "squared-exponential": () => (s) => {
-      const e = Math.exp(-s);
-      f[0] = e; f[1] = -e; f[2] = e;
-    },
+    "squared-exponential": () => null,
     "rational-quadratic": ({ alpha }) => (s) => {
       const base = 1 + s / alpha;
       f[0] = Math.pow(base, -alpha);
@@ -135,49 +133,64 @@
       return own.map((_, a) => own.reduce((total, value, b) => total + term.rotation[a * term.k + b] * value, 0));
     }
 
-    // s, β·δ and δᵀGδ of every row over some coordinates of the group.
-    function partial(term, own, slots) {
-      const s = new Float64Array(n), v = new Float64Array(n), w = new Float64Array(n), k = term.k;
-      if (slots.length === 0) return { s, v, w };
-      for (const part of term.parts) {
-        for (let j = part.start; j < part.stop; j++) {
-          const i = j - part.start;
-          for (const a of slots) {
-            const delta = own[a] - term.z[j * k + a];
-            s[j] += 0.5 * delta * delta;
-            v[j] += part.drift.values[i * part.drift.step + a] * delta;
-            if (!part.full) w[j] += part.G.values[i * part.G.step + a] * delta * delta;
+    // One term for points that move in some of its coordinates: the rows of those, side by side, and what the others
+    // contribute to s, β·δ and δᵀGδ of every row.
+    function prepare(term, own, slots) {
+      const k = term.k, m = slots.length, still = term.members.map((_, a) => a).filter((a) => !slots.includes(a));
+      const parts = term.parts.map((part) => {
+        const n = part.stop - part.start, rows = [], sums = [0, 1, 2].map(() => new Float64Array(n));
+        const gather = ({ values, step }) => {
+          if (part.full && values === part.G.values) return { values, step };
+          const count = step ? n : 1, out = new Float64Array(count * m);
+          for (let i = 0; i < count; i++) for (let l = 0; l < m; l++) out[i * m + l] = values[i * step + slots[l]];
+          return { values: out, step: step ? m : 0 };
+        };
+        for (let i = 0; i < n; i++) {
+          for (const a of still) {
+            const delta = own[a] - term.z[(part.start + i) * k + a];
+            sums[0][i] += 0.5 * delta * delta;
+            sums[1][i] += part.drift.values[i * part.drift.step + a] * delta;
+            sums[2][i] += part.G.values[i * part.G.step + a] * delta * delta;
           }
         }
-      }
-      return { s, v, w };
+        const z = gather({ values: term.z.subarray(part.start * k, part.stop * k), step: k });
+        return { ...part, sums, z: z.values, drift: gather(part.drift), G: gather(part.G) };
+      });
+      return { term, slots, parts };
     }
 
-    // Adds the covariances of one term with all rows; `still` holds what the coordinates not in `slots` contribute.
-    function accumulate(term, own, slots, still, out) {
-      const { k, z, profile, variance } = term, m = slots.length;
-      for (const part of term.parts) {
-        const { start, stop, order, full, trace } = part;
+    // Adds the covariances of one prepared term with all rows.
+    function accumulate({ term, slots, parts }, own, out) {
+      const { profile, variance } = term, m = slots.length, x = Float64Array.from(slots, (a) => own[a]);
+      for (const part of parts) {
+        const { start, stop, order, full, trace, z } = part, [s0, v0, w0] = part.sums;
         const c = part.c.values, cStep = part.c.step, b = part.drift.values, bStep = part.drift.step;
-        const G = part.G.values, gStep = part.G.step;
-        for (let j = start; j < stop; j++) {
-          const i = j - start, at = j * k, bAt = i * bStep, gAt = i * gStep;
-          let s = still.s[j], v = still.v[j], w = still.w[j];
+        const G = part.G.values, gStep = part.G.step, n = stop - start;
+        for (let i = 0, at = 0; i < n; i++) {
+          let s = s0[i], v = v0[i], w = w0[i];
           if (order === 0) {
-            for (let l = 0; l < m; l++) { const delta = own[slots[l]] - z[at + slots[l]]; s += 0.5 * delta * delta; }
+            for (let l = 0; l < m; l++, at++) { const delta = x[l] - z[at]; s += 0.5 * delta * delta; }
+          } else if (full) {
+            for (let l = 0, g = i * gStep; l < m; l++, at++) {
+              const delta = x[l] - z[at];
+              s += 0.5 * delta * delta;
+              v += b[i * bStep + l] * delta;
+              for (let e = 0; e <= l; e++, g++) w += G[g] * delta * (x[e] - z[at - l + e]);
+            }
+          } else {
+            for (let l = 0, bAt = i * bStep, gAt = i * gStep; l < m; l++, at++) {
+              const delta = x[l] - z[at], square = delta * delta;
+              s += 0.5 * square;
+              v += b[bAt + l] * delta;
+              w += G[gAt + l] * square;
+            }
+          }
+          if (profile === null) {
+            out[start + i] += variance * Math.exp(-s) * (c[i * cStep] - trace[i] + v + w);
+          } else {
             profile(s);
-            out[j] += variance * c[i * cStep] * f[0];
-            continue;
+            out[start + i] += variance * (c[i * cStep] * f[0] + f[1] * (trace[i] - v) + f[2] * w);
           }
-          for (let l = 0; l < m; l++) {
-            const a = slots[l], delta = own[a] - z[at + a];
-            s += 0.5 * delta * delta;
-            v += b[bAt + a] * delta;
-            if (!full) { w += G[gAt + a] * delta * delta; continue; }
-            for (let e = 0; e <= a; e++) w += G[gAt + a * (a + 1) / 2 + e] * delta * (own[e] - z[at + e]);
-          }
-          profile(s);
-          out[j] += variance * (c[i * cStep] * f[0] + f[1] * (trace[i] - v) + f[2] * w);
         }
       }
     }
@@ -195,8 +208,8 @@
             slots = all.filter((a) => moving.includes(term.inputs[a]));
             if (slots.length && term.parts.some((part) => part.full)) slots = all;
           }
-          if (slots.length === 0) { accumulate(term, own, all, partial(term, own, []), base); continue; }
-          here.push({ term, slots, still: partial(term, own, all.filter((a) => !slots.includes(a))) });
+          if (slots.length === 0) accumulate(prepare(term, own, all), own, base);
+          else here.push(prepare(term, own, slots));
         }
         if (here.length) active.push({ component, here });
       }
@@ -204,7 +217,7 @@
         out.set(base);
         for (const { component, here } of active) {
           const z = latent(component, q);
-          for (const { term, slots, still } of here) accumulate(term, ofTerm(term, z), slots, still, out);
+          for (const ready of here) accumulate(ready, ofTerm(ready.term, z), out);
         }
         return out;
       };
@@ -216,39 +229,41 @@
       return data.constant + total;
     }
 
-    // Standard deviations at `count` points from their covariances with all rows, one column each: L w = k row by row.
-    function deviations(columns, count) {
-      const explained = new Float64Array(count), kind = data.deviation.kind;
-      const rows = kind === "exact" ? n : data.deviation.rank;
-      const matrix = view(kind === "exact" ? data.deviation.factor : data.deviation.root);
-      const w = new Float64Array(rows * count), sums = new Float64Array(count);
+    // Standard deviations at eight points from their covariances with all rows, one column each: L w = k, row by row.
+    // Eight sums at a time keep the processor busy, and read the factor once for all of them.
+    function deviations(columns) {
+      const exact = data.deviation.kind === "exact", rows = exact ? n : data.deviation.rank;
+      const matrix = view(exact ? data.deviation.factor : data.deviation.root);
+      const w = new Float64Array(rows * BLOCK), from = exact ? w : columns, explained = new Float64Array(BLOCK);
       for (let i = 0, at = 0; i < rows; i++) {
-        sums.fill(0);
-        if (kind === "exact") {
-          for (let j = 0, from = 0; j < i; j++, at++) {
-            const l = matrix[at];
-            for (let p = 0; p < count; p++, from++) sums[p] += l * w[from];
-          }
-          const diagonal = matrix[at++];
-          for (let p = 0; p < count; p++) w[i * count + p] = (columns[i * count + p] - sums[p]) / diagonal;
-        } else {
-          for (let j = 0, from = 0; j < n; j++, at++) {
-            const l = matrix[at];
-            for (let p = 0; p < count; p++, from++) sums[p] += l * columns[from];
-          }
-          w.set(sums, i * count);
+        let a = 0, b = 0, c = 0, d = 0, e = 0, g = 0, h = 0, k = 0;
+        for (let p = 0, stop = BLOCK * (exact ? i : n); p < stop; p += BLOCK, at++) {
+          const l = matrix[at];
+          a += l * from[p]; b += l * from[p + 1]; c += l * from[p + 2]; d += l * from[p + 3];
+          e += l * from[p + 4]; g += l * from[p + 5]; h += l * from[p + 6]; k += l * from[p + 7];
         }
-        for (let p = 0; p < count; p++) explained[p] += w[i * count + p] ** 2;
+        const to = i * BLOCK;
+        w[to] = a; w[to + 1] = b; w[to + 2] = c; w[to + 3] = d; w[to + 4] = e; w[to + 5] = g; w[to + 6] = h; w[to + 7] = k;
+        if (exact) {
+          const diagonal = matrix[at++];
+          for (let p = to; p < to + BLOCK; p++) w[p] = (columns[p] - w[p]) / diagonal;
+        }
+        for (let p = 0; p < BLOCK; p++) explained[p] += w[to + p] ** 2;
       }
       return explained.map((value) => Math.sqrt(Math.max(prior - value, 0)));
+    }
+
+    function std(q) {
+      const columns = new Float64Array(BLOCK * n);
+      all(q).forEach((value, j) => { columns[j * BLOCK] = value; });
+      return deviations(columns)[0];
     }
 
     const everything = Array.from({ length: dim }, (_, i) => i);
     const all = (q) => covariances(q, everything)(q, new Float64Array(n));
     return {
-      dim, rows: n, covariances, meanFrom, deviations,
+      dim, rows: n, block: BLOCK, covariances, meanFrom, deviations, std,
       mean: (q) => meanFrom(all(q)),
-      std: (q) => deviations(all(q), 1)[0],
     };
   }
 

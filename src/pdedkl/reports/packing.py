@@ -28,8 +28,8 @@ from ..kernels import Component, Matern, Profile, RationalQuadratic, SquaredExpo
 from ..means import ConstantMean, Mean, ZeroMean
 from ..operators import identity
 
-# What the numbers of one page may take, before base64 makes them a third larger.
-BYTES = 5_500_000
+# What the numbers of one page may take, before base64 makes them a third larger: enough for a factor of 1,500 rows.
+BYTES = 9_500_000
 LEAST_RANK = 32
 # Random points on which the low-rank form of the variance is chosen, and fresh ones on which it is checked.
 SEEN, CHECKED = 3000, 200
@@ -239,8 +239,8 @@ def _deviation(posterior: Posterior, arrays: Arrays, most_bytes: int) -> Packed:
         return {"kind": "exact", "factor": arrays.add(L[np.tril_indices(n)])}
     rank = min(n, max(LEAST_RANK, most_bytes // (8 * n)))
     explained = solve_triangular(L, _with_data(posterior, SEEN + CHECKED, seed=0).T, lower=True)
-    U, _, _ = np.linalg.svd(explained[:, :SEEN], full_matrices=False)
-    U = U[:, :rank]
+    _, vectors = np.linalg.eigh(explained[:, :SEEN] @ explained[:, :SEEN].T)
+    U = vectors[:, ::-1][:, :rank]
     root = solve_triangular(L, U, lower=True, trans="T").T
     prior = sum(float(np.sum(np.exp(part.base.log_variance))) for part in posterior.model.kernel.components)
     fresh = explained[:, SEEN:]

@@ -50,8 +50,6 @@ STYLE: dict[Any, Any] = {
     "savefig.dpi": 200,
     "figure.dpi": 200,
     "svg.fonttype": "path",
-    # The same picture gives the same file.
-    "svg.hashsalt": "pdedkl",
 }
 
 P = ParamSpec("P")
@@ -82,9 +80,7 @@ def new(height_cm: float, width_cm: float = PAGE_CM) -> Figure:
 def as_bytes(figure: Figure, kind: str) -> bytes:
     """The picture as `png` or `svg`."""
     buffer = io.BytesIO()
-    # A date would make every file of the same picture a different one.
-    metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
-    figure.savefig(buffer, format=kind, metadata=metadata)
+    figure.savefig(buffer, format=kind)
     return buffer.getvalue()
 
 
