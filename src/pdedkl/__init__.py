@@ -32,6 +32,7 @@ from .operators import (  # noqa: E402
     Laplacian,
     Operator,
     Parameter,
+    Shift,
     identity,
 )
 from .saving import load  # noqa: E402
@@ -74,6 +75,7 @@ __all__ = [
     "RationalQuadratic",
     "Residual",
     "Search",
+    "Shift",
     "SquaredExponential",
     "Step",
     "Training",
