@@ -55,6 +55,23 @@ def operators(d: int) -> dict[str, pk.Operator]:
     }
 
 
+def shifted(d: int) -> dict[str, pk.Operator]:
+    """Operators that look at other points: coefficients here and there, derivatives before and after."""
+    x = domain(d).coordinates("x")
+    t = x[0] if d == 1 else domain(d).coordinates("t")
+    step, back = pk.Shift(x[0], 0.7), pk.Shift(x, np.linspace(-0.4, 0.3, len(x)))
+    speed = pk.Coefficient(lambda q: 1.0 + 0.3 * jnp.sin(q[0]) + 0.1 * q[-1], name="speed")
+    return {
+        "alone": step,
+        "periodic": pk.identity - step,
+        "periodic slope": pk.D(x[0]) - step @ pk.D(x[0]),
+        "coefficient here": (speed * pk.D(t) + pk.Laplacian(x)) @ back - 2.0,
+        "coefficient there": back @ (speed * pk.D(t) + speed) + pk.Parameter("r", -0.2) * step,
+        "first of first": (speed * pk.D(x[0]) + 0.5) @ step @ (speed * pk.D(t) + speed),
+        "two moves": (pk.identity + 0.5 * step) @ (pk.Laplacian(x) - back @ pk.D(t)),
+    }
+
+
 def high_order(d: int) -> dict[str, pk.Operator]:
     x = domain(d).coordinates("x")
     t = x[0] if d == 1 else domain(d).coordinates("t")

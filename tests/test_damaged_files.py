@@ -202,6 +202,36 @@ def test_a_changed_file_is_refused(saved, tmp_path, name):
     assert str(path) in str(caught.value)
 
 
+@pytest.fixture(scope="module")
+def periodic(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "periodic.pdedkl"
+    pk.condition(pk.ard(DOMAIN), [pk.Observation(pk.identity - pk.Shift(T, 2.0), POINTS, POINTS[:, 0], 0.1)]).save(path)
+    return path
+
+
+def fewer_terms(header, tensors):
+    part(header, "sections", 0)[0].pop()
+    for name in [name for name in tensors if name.startswith("sections.0.0.1")]:
+        del tensors[name]
+
+
+def longer_move(header, tensors):
+    node = part(header, "observations", 0, "operator", "terms", 1, "operator", "move")
+    node["shape"], tensors[node["tensor"]] = [4], np.ones(4)
+
+
+@pytest.mark.parametrize(
+    "edit, words",
+    [
+        (fewer_terms, ("need shapes [[(4, 3), (4, 3)]]", "[[(4, 3)]]")),
+        (longer_move, ("a move of shape (4,)",)),
+    ],
+)
+def test_a_changed_file_with_a_shift_is_refused(periodic, tmp_path, edit, words):
+    with pytest.raises(ValueError, match=says("does not fit together", *words)):
+        pk.load(changed(periodic, tmp_path / "changed.pdedkl", edit))
+
+
 def test_an_unchanged_copy_is_accepted(saved, tmp_path):
     assert changed(saved, tmp_path / "copy.pdedkl", lambda *_: None).read_bytes() == saved.read_bytes()
 

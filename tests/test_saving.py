@@ -92,6 +92,12 @@ MODELS = {
         pk.FunctionMean(jnp.sum),
         "closed-form",
     ),
+    "periodic": (
+        pk.ard(DOMAIN) + pk.deep(DOMAIN, pk.Affine.drawn(3, 2, key=KEYS[1])),
+        [observe(pk.identity), observe(pk.D(X[0]) - NU * pk.Shift(X[0], 1.0) @ pk.D(X[0]))],
+        None,
+        "closed-form",
+    ),
     "autodiff": (
         pk.ard(DOMAIN),
         [observe(pk.identity, 0.01), observe(NU * pk.D(X[0], X[0], T) + SPEED * pk.Directional(X, [1.0, 2.0]), 0.1)],
@@ -159,7 +165,7 @@ def test_round_trip_restores_every_bit(posteriors, tmp_path, name):
     loaded = pk.load(path, functions=functions_of(path))
     assert_same_bits(posterior, loaded)
     assert str(loaded.observations) == str(posterior.observations)
-    if name == "ard":
+    if name in ("ard", "periodic"):
         for a, b in zip(predictions(posterior), predictions(loaded), strict=True):
             assert a.tobytes() == b.tobytes()
     save_quietly(loaded, tmp_path / "again.pdedkl")

@@ -29,6 +29,7 @@ from .operators import (
     Laplacian,
     Operator,
     Parameter,
+    Shift,
     identity,
 )
 from .problems import (
@@ -88,6 +89,7 @@ __all__ = [
     "Robin",
     "Search",
     "Sensors",
+    "Shift",
     "SquaredExponential",
     "Step",
     "Training",

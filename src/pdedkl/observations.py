@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .domain import Domain
-from .operators import Operator, identity
+from .operators import Operator, Symbol, identity
 from .precision import require_float64
 from .tables import check_inside, check_noise, read_table
 
@@ -102,6 +102,11 @@ class Observation(eqx.Module):
         return self.points.shape[0]
 
     @property
+    def of_values(self) -> bool:
+        """Whether these are values of `u` itself, or multiples of them: no derivatives, no differences."""
+        return self.operator.order == 0 and self.operator.local
+
+    @property
     def noise_name(self) -> str | None:
         """The name of the learned noise level; `None` if the noise is known."""
         return (self.noise.name or self.name) if isinstance(self.noise, Learned) else None
@@ -137,7 +142,11 @@ def as_points(points: Any, operator: Operator, dim: int | None = None) -> np.nda
 
 def _check_operator_at(operator: Operator, q: np.ndarray) -> None:
     """Trace the operator at one point, so that a coefficient of a wrong shape is found before anything is compiled."""
-    jax.eval_shape(operator.symbol if operator.order <= 2 else operator(jnp.sum), jnp.asarray(q))
+
+    def symbols(q: Array) -> list[Symbol]:
+        return [local.symbol(q) for _, local in operator.local_terms()]
+
+    jax.eval_shape(symbols if operator.order <= 2 else operator(jnp.sum), jnp.asarray(q))
 
 
 def check_observations(observations: Sequence[Observation] | Observation) -> tuple[Observation, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from oracles import quick_jit
 
 import pdedkl as pk
-from pdedkl import operators
 
 BOX = pk.Domain(x=[(0, 1), (-1, 3)], t=(0, 1))
 X, T = BOX.coordinates()
@@ -163,27 +161,7 @@ def test_a_model_on_a_ball_is_solved_and_saved_without_functions(tmp_path):
     np.testing.assert_allclose(applied(normal, problem.exact, data[1].points), 2.0)
 
 
-class Shift(operators.Operator):
-    """`u(q + by)`, only as far as a periodic condition needs it here."""
-
-    x: pk.Coordinates = eqx.field(static=True)
-    by: float
-
-    order = property(lambda self: 0)
-    layout = property(lambda self: self.x.layout)
-
-    def __call__(self, u):
-        return lambda q: u(q.at[self.x.indices[0]].add(self.by))
-
-    def symbol(self, q):
-        return operators.Symbol(c=jnp.ones(()))
-
-    def __str__(self):
-        return "S"
-
-
-def test_a_periodic_condition_compares_opposite_faces(monkeypatch):
-    monkeypatch.setattr(operators, "Shift", Shift, raising=False)
+def test_a_periodic_condition_compares_opposite_faces():
     wave = lambda q: jnp.sin(2 * jnp.pi * q[0]) * q[1] + jnp.sin(jnp.pi * q[1] / 4)
     conditions = [pk.Periodic(X[0]), pk.Periodic(X[0], derivative=True), pk.Periodic(X[1], derivative=True)]
     found = pk.Problem(BOX, pk.D(T), 0.0, conditions, exact=wave).verify()

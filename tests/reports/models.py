@@ -99,6 +99,7 @@ def problem(**changes):
         "operator": HEAT,
         "source": HEAT(exact),
         "conditions": (),
+        "statements": (),
         "exact": exact,
         "equation": "∂u/∂t − Δu + u/2 = f",
         "mathml": "<math display='block'><mi>𝒜</mi><mi>u</mi><mo>=</mo><mi>f</mi></math>",

@@ -23,7 +23,8 @@ X, T = DOMAIN.coordinates()
 POINTS = np.random.default_rng(0).uniform(DOMAIN.lower, DOMAIN.upper, size=(9, 2))
 OBSERVATIONS = (
     pk.Observation(pk.identity, POINTS[:5], np.sin(POINTS[:5].sum(axis=1)), noise=0.05),
-    pk.Observation(pk.D(T) - pk.Laplacian(X) + 0.5, POINTS[5:], np.cos(POINTS[5:, 0]), noise=0.1),
+    pk.Observation(pk.D(T) - pk.Laplacian(X) + 0.5, POINTS[5:7], np.cos(POINTS[5:7, 0]), noise=0.1),
+    pk.Observation(pk.identity - pk.Shift(X, [2.0]), POINTS[7:], np.sin(POINTS[7:, 1]), noise=0.1),
 )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterable
 from functools import reduce
+from itertools import product
 from typing import Any
 
 import equinox as eqx
@@ -43,27 +44,47 @@ class Engine(eqx.Module):
         """The covariance of `u(q)` with each row, as a function of `q` that differentiates in either mode."""
 
 
+# The rows of one component: jets, or one list of jets for each local term of the operator.
+Jets = LatentJet | tuple[LatentJet, ...]
+
+
 class ClosedForm(Engine):
-    """Every point goes through every network once, as a latent jet; blocks are the closed formula between jets."""
+    """Every point goes through every network once, as a latent jet; blocks are the closed formula between jets.
+
+    Of an operator `Σ_k A_k S_k` that looks at several points each term has a jet, and covariances sum over the terms.
+    """
 
     def parameters(self, kernel: Kernel) -> tuple[BaseKernel, ...]:
         return tuple(component.base for component in kernel.components)
 
-    def rows(self, kernel: Kernel, operator: Operator, points: Float[Array, "n d"]) -> tuple[LatentJet, ...]:
-        return tuple(component.jets(operator, points) for component in kernel.components)
+    def rows(self, kernel: Kernel, operator: Operator, points: Float[Array, "n d"]) -> tuple[Jets, ...]:
+        def one(component: Component) -> Jets:
+            jets = tuple(component.jets(local, points, move) for move, local in operator.local_terms())
+            return jets[0] if len(jets) == 1 else jets
+
+        return tuple(map(one, kernel.components))
 
     def block(self, parameters: tuple[BaseKernel, ...], left: Any, right: Any) -> Float[Array, "m n"]:
-        return sum_of(base.block(a, b) for base, a, b in zip(parameters, left, right))
+        components = zip(parameters, left, right)
+        return sum_of(base.block(a, b) for base, jets, others in components for a, b in _pairs(jets, others))
 
     def diagonal(self, parameters: tuple[BaseKernel, ...], rows: Any) -> Float[Array, " n"]:
-        return sum_of(base.diagonal(jets) for base, jets in zip(parameters, rows))
+        return sum_of(base.paired(a, b) for base, jets in zip(parameters, rows) for a, b in _pairs(jets, jets))
 
     def with_value(self, kernel: Kernel, q: Float[Array, " d"], rows: Any) -> Float[Array, " n"]:
         def one(component: Component, jets: LatentJet) -> Array:
             jet = LatentJet(component.latent(q), jnp.ones(()), None, None)
             return jax.vmap(lambda other: component.base.pair(jet, other))(jets)
 
-        return sum_of(map(one, kernel.components, rows))
+        return sum_of(one(component, a) for component, jets in zip(kernel.components, rows) for a in terms_of(jets))
+
+
+def terms_of(jets: Jets) -> tuple[LatentJet, ...]:
+    return (jets,) if isinstance(jets, LatentJet) else jets
+
+
+def _pairs(left: Jets, right: Jets) -> Iterable[tuple[LatentJet, LatentJet]]:
+    return product(terms_of(left), terms_of(right))
 
 
 class OperatorRows(eqx.Module):

@@ -59,9 +59,9 @@ class BaseKernel(eqx.Module):
             total = total + jnp.dot(jnp.exp(self.log_variance)[np.asarray(numbers)], each)
         return total
 
-    def diagonal(self, jets: LatentJet) -> Float[Array, " n"]:
-        """The prior variance of each jet."""
-        return jax.vmap(lambda jet: self.pair(jet, jet))(jets)
+    def paired(self, left: LatentJet, right: LatentJet) -> Float[Array, " n"]:
+        """The covariance of each left jet with the right jet of its own row."""
+        return jax.vmap(self.pair)(left, right)
 
     def __call__(self, z: Float[Array, " h"], z_: Float[Array, " h"]) -> Float[Array, ""]:
         variance = jnp.exp(self.log_variance)
@@ -117,11 +117,17 @@ class Component(eqx.Module):
     def latent_dim(self) -> int:
         return self.log_lengthscale.shape[0]
 
-    def jets(self, operator: Operator, points: Float[Array, "n d"]) -> LatentJet:
-        """All points pushed through the network once, in units of the length scales."""
+    def jets(
+        self, operator: Operator, points: Float[Array, "n d"], move: Float[Array, " d"] | None = None
+    ) -> LatentJet:
+        """All points pushed through the network once, in units of the length scales.
+
+        With a move `s` these are the jets of `A S_s`: coefficients at `q`, the rest at `q + s`.
+        """
 
         def one(q: Array) -> LatentJet:
-            jet = push_forward(operator.symbol(q), self.embedding, self.normalisation, q)
+            place = q if move is None else q + move
+            jet = push_forward(operator.symbol(q), self.embedding, self.normalisation, place)
             return jet.divided(jnp.exp(self.log_lengthscale))
 
         size = max(1, _pairs_per_chunk() // min(max(_directions(operator, points[0]), 1), 64))

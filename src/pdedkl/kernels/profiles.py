@@ -12,6 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+# Closer than this, in squared distance, two points are one but for rounding.
+SAME_POINT = 1e-24
+# Positive, with a square root, and lost in every sum.
+SMALLEST = 1e-300
+
 
 class Profile(eqx.Module):
     """A correlation `φ(s)`, `φ(0) = 1`, decreasing.
@@ -113,14 +118,15 @@ def Matern92() -> Matern:
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _psi(p: int, w: Array) -> Array:
-    """`ψ_p` at `w = x²/2`; zero at `w = 0` where it is infinite (`p < 0`).
+    """`ψ_p` at `w = x²/2`; zero where two points are the same and it is infinite (`p < 0`).
 
     Its derivative is given as a rule, since differentiating the square root in `x` cancels badly for close points.
+    Whether `w` is zero is never asked: a compiler may compute it twice, with roundings that answer differently.
     """
-    positive = w > 0
-    x = jnp.sqrt(2 * jnp.where(positive, w, 1.0))
-    away = jnp.exp(-x) * (_bessel_polynomial(p, x) if p >= 0 else _bessel_polynomial(-p - 1, x) / x ** (-2 * p - 1))
-    return jnp.where(positive, away, _psi_at_zero(p) if p >= 0 else 0.0)
+    x = jnp.sqrt(2 * jnp.maximum(w, SMALLEST if p >= 0 else SAME_POINT))
+    if p >= 0:
+        return jnp.exp(-x) * _bessel_polynomial(p, x)
+    return jnp.where(w > SAME_POINT, jnp.exp(-x) * _bessel_polynomial(-p - 1, x) / x ** (-2 * p - 1), 0.0)
 
 
 @_psi.defjvp

@@ -3,6 +3,7 @@
 from .base import Operator, high_order, identity
 from .coefficients import Coefficient, Parameter, bind, parameters_of
 from .derivatives import D, Diffusion, Directional, Divergence, Laplacian, Partial, along, check_coordinates
+from .shift import Shift
 from .symbol import Symbol
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Operator",
     "Parameter",
     "Partial",
+    "Shift",
     "Symbol",
     "along",
     "bind",

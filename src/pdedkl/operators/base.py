@@ -17,12 +17,16 @@ from .symbol import Symbol
 
 Field = Callable[[Float[Array, " d"]], Array]
 
+# `A S_s`: a move `s` (`None` stays where it is) and a local operator `A`.
+Term = tuple[Float[Array, " d"] | None, "Operator"]
+
 
 class Operator(eqx.Module):
     """A linear differential operator `A`.
 
     `A(u)` is the function `q ↦ (A u)(q)`, by automatic differentiation: the meaning that everything else is held to.
-    `A.symbol(q)` is the same operator as coefficients at one point, for operators of order two or less.
+    `A.symbol(q)` is the same operator as coefficients at one point, for operators of order two or less. One that looks
+    at other points too has no symbol, but each of its local terms has.
     """
 
     __array_ufunc__ = None
@@ -49,6 +53,15 @@ class Operator(eqx.Module):
     def dim(self) -> int | None:
         """How many coordinates its points have; `None` if any number will do."""
         return None if self.layout is None else sum(size for _, size in self.layout)
+
+    def local_terms(self) -> tuple[Term, ...]:
+        """`A = Σ_k A_k S_k` with local `A_k` and `(S_k u)(q) = u(q + s_k)`; a local operator is its own only term."""
+        return ((None, self),)
+
+    @property
+    def local(self) -> bool:
+        """Whether `(A u)(q)` is a matter of `u` near `q` alone."""
+        return all(move is None for move, _ in self.local_terms())
 
     def after(self, inner: Operator) -> Operator | None:
         """A simpler form of `self @ inner`, where there is one."""
@@ -137,6 +150,15 @@ class Sum(Operator):
         symbols = [term.symbol(q) for term in self.terms]
         return sum(symbols[1:], symbols[0])
 
+    def local_terms(self) -> tuple[Term, ...]:
+        """All that stays where it is makes one term, so that a point is pushed through a network once for it."""
+        if all(term.local for term in self.terms):
+            return ((None, self),)
+        found = [term for operator in self.terms for term in operator.local_terms()]
+        here = tuple(operator for move, operator in found if move is None)
+        elsewhere = tuple(term for term in found if term[0] is not None)
+        return ((None, Sum(here)), *elsewhere) if here else elsewhere
+
     def __str__(self) -> str:
         text = str(self.terms[0])
         for term in map(str, self.terms[1:]):
@@ -164,6 +186,11 @@ class Scaled(Operator):
 
     def symbol(self, q: Array) -> Symbol:
         return self.operator.symbol(q).scaled(self.coefficient(q))
+
+    def local_terms(self) -> tuple[Term, ...]:
+        if self.operator.local:
+            return ((None, self),)
+        return tuple((move, Scaled(self.coefficient, term)) for move, term in self.operator.local_terms())
 
     def __str__(self) -> str:
         factor = str(self.coefficient)
@@ -202,8 +229,46 @@ class Composed(Operator):
             return _differentiate_multiple(outer, self.outer, lambda p: _first_order_parts(self.inner, p)[0], q)
         return zeroth + _along_first_order(outer.b, self.inner, q)
 
+    def local_terms(self) -> tuple[Term, ...]:
+        """`(A S_s)(B S_r) = A (S_s B S_s⁻¹) S_{s+r}`: only the coefficients of `B` are taken elsewhere."""
+        if self.outer.local and self.inner.local:
+            return ((None, self),)
+        found: list[Term] = []
+        for s, outer in self.outer.local_terms():
+            for r, inner in self.inner.local_terms():
+                if s is None:
+                    found.append((r, compose(outer, inner)))
+                else:
+                    found.append((s if r is None else s + r, compose(outer, _Translated(inner, s))))
+        return tuple(found)
+
     def __str__(self) -> str:
         return " ".join(f"({part})" if isinstance(part, Sum) else str(part) for part in (self.outer, self.inner))
+
+
+class _Translated(Operator):
+    """`S_s A S_s⁻¹`: the same operator with its coefficients taken at `q + s`."""
+
+    operator: Operator
+    move: Float[Array, " d"]
+
+    @property
+    def order(self) -> int:
+        return self.operator.order
+
+    @property
+    def layout(self) -> Layout | None:
+        return self.operator.layout
+
+    def __call__(self, u: Field) -> Field:
+        there = self.operator(lambda p: u(p - self.move))
+        return lambda q: there(q + self.move)
+
+    def symbol(self, q: Array) -> Symbol:
+        return self.operator.symbol(q + self.move)
+
+    def __str__(self) -> str:
+        return f"({self.operator} at q + s)"
 
 
 def _differentiate_multiple(outer: Symbol, operator: Operator, factor: Field, q: Array) -> Symbol:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..domain import Coordinates, Domain
 from ..observations import Learned, _check_operator_at, _numbers, _read_noise
-from ..operators import Coefficient, Operator, identity
+from ..operators import Coefficient, D, Operator, Shift, identity
 from ..operators.coefficients import AbstractCoefficient
 from ..regions import Region
 from .functions import FAILURES, Function, read_function
@@ -130,15 +130,11 @@ class Periodic(Condition):
     noise: Any = None
 
     def stated(self, domain: Domain) -> Statement:
-        from importlib import import_module
-
         region = domain.face(self.x, "lower")
         index = self.x.indices[0]
-        shift = import_module("pdedkl.operators").Shift(self.x, float(domain.upper[index] - domain.lower[index]))
+        shift = Shift(self.x, float(domain.upper[index] - domain.lower[index]))
         operator = identity - shift
         if self.derivative:
-            from ..operators import D
-
             operator = D(self.x) - shift @ D(self.x)
         label = f"periodic condition of {'∂u/∂' if self.derivative else 'u in '}{self.x}"
         # One name for all coordinates: they share a learned noise level.

@@ -92,15 +92,16 @@ def pack(posterior: Posterior, most_bytes: int = BYTES) -> tuple[Packed, str]:
 
 def _sections(posterior: Posterior) -> list[tuple[LatentJet, ...]]:
     """The latent jets of all observations, in order."""
+    if several := [str(o.operator) for o in posterior.observations if len(o.operator.local_terms()) > 1]:
+        raise NotShownError(f"the operator {several[0]} looks at several points at once")
     if posterior.model.engine == "closed-form":
         return list(posterior.sections)
     model = posterior.model
     if high := [str(item.operator) for item in posterior.observations if item.operator.order > 2]:
         raise NotShownError(f"the operator {high[0]} is of an order above two")
-    return [
-        eqx.filter_jit(ClosedForm().rows)(model.kernel, model.bound(item.operator), item.points)
-        for item in posterior.observations
-    ]
+    rows = eqx.filter_jit(ClosedForm().rows)
+    found: list[Any] = [rows(model.kernel, model.bound(o.operator), o.points) for o in posterior.observations]
+    return found
 
 
 def _prior_mean(mean: Mean) -> float:

@@ -13,7 +13,7 @@ from ..inference import Posterior
 from ..kernels import BaseKernel, Component, Kernel
 from ..model import ENGINES, Model
 from ..observations import Observation, _check_operator_at
-from ..operators import Diffusion, Directional, Divergence, Partial
+from ..operators import Diffusion, Directional, Divergence, Partial, Shift
 from ..operators.base import Sum
 from ..operators.derivatives import _ConstantTensor
 from ..operators.normals import OutwardNormal
@@ -38,6 +38,8 @@ def _problem_of(made: Any) -> str | None:
             return f"a direction over {len(made.x)} coordinates has shape {made.vector.shape}"
         case OutwardNormal():
             return _normal(made)
+        case Shift() if made.move.shape != (made.x.dim,):
+            return f"a move of shape {made.move.shape} of points with {made.x.dim} coordinates"
         case Diffusion() | Divergence():
             return _tensor(made.a, len(made.x))
         case Sum(terms=()) | MLP(layers=()) | Kernel(components=()):
@@ -119,11 +121,17 @@ def _check_jets(posterior: Posterior) -> None:
     if len(posterior.sections) != len(posterior.observations):
         raise MisfitError(f"{len(posterior.observations)} observations have {len(posterior.sections)} lists of jets")
     for item, jets in zip(posterior.observations, posterior.sections):
-        shapes = (
-            [jet.z.shape if isinstance(jet, LatentJet) else None for jet in jets] if jets.__class__ is tuple else None
-        )
-        if shapes != (wanted := [(len(item), width) for width in widths]):
+        terms = len(item.operator.local_terms())
+        each = [(len(item), width) for width in widths]
+        if (shapes := _shapes(jets)) != (wanted := each if terms == 1 else [[shape] * terms for shape in each]):
             raise MisfitError(f"the jets of observation {item.name!r} need shapes {wanted} and have {shapes}")
+
+
+def _shapes(jets: Any) -> Any:
+    """The shapes of jets in tuples; `None` for whatever else a file may hold there."""
+    if isinstance(jets, tuple):
+        return [_shapes(part) for part in jets]
+    return jets.z.shape if isinstance(jets, LatentJet) else None
 
 
 def check_traced(posterior: Posterior) -> None:

@@ -28,6 +28,7 @@ from ..operators.base import Composed, Identity, Scaled, Sum
 from ..operators.coefficients import Coefficient, Constant, Parameter, Product
 from ..operators.derivatives import Diffusion, Directional, Divergence, Laplacian, Partial, _ConstantTensor
 from ..operators.normals import GivenNormals, OutwardNormal
+from ..operators.shift import Shift
 from ..training import Step, Training
 
 OWN_TAG = "user:"
@@ -69,6 +70,7 @@ _CLASSES: dict[str, type] = {
     "rational-quadratic": RationalQuadratic,
     "residual": Residual,
     "scaled": Scaled,
+    "shift": Shift,
     "squared-exponential": SquaredExponential,
     "step": Step,
     "sum": Sum,

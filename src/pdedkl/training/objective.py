@@ -217,6 +217,6 @@ def left_out_error(objective: Objective, x: Vector) -> float:
 
 def signal_variance(observations: Sequence[Observation]) -> float:
     """Where the kernel's variance starts: the mean square of the values of `u` itself, if there are any."""
-    of_u = [np.asarray(item.values) for item in observations if item.operator.order == 0]
+    of_u = [np.asarray(item.values) for item in observations if item.of_values]
     values = np.concatenate(of_u or [np.asarray(item.values) for item in observations])
     return float(np.mean(values**2)) or max(data_scales(observations).values()) ** 2

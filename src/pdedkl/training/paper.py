@@ -125,9 +125,9 @@ def mean_distances(z: Float[Array, "n h"]) -> Float[Array, " h"]:
 
 def combined_variance(kernel: Kernel, observations: Sequence[Observation]) -> Float[Array, ""]:
     """The variance of the u-data and of the f-data's projection `(k Aᵀ)(A k Aᵀ)⁻¹ y_f` together."""
-    values = [item.values for item in observations if item.operator.order == 0]
+    values = [item.values for item in observations if item.of_values]
     for item in observations:
-        if item.operator.order > 0:
+        if not item.of_values:
             posterior = condition(starts.model_of(kernel, [item], noise=1e-3), [item])
             values.append(jnp.asarray(posterior.predict(item.points).mean))
     everything = jnp.concatenate(values)
