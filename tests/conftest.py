@@ -1,8 +1,29 @@
-"""Tests run with the shapes in the signatures checked, wherever arrays flow (user input has checks of its own)."""
+"""Tests run with the shapes in the signatures checked, wherever arrays flow (user input has checks of its own).
 
-from jaxtyping import install_import_hook
+What one process of a test run compiles, the others load: most of the time of the tests is compilation.
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+COMPILED = Path(tempfile.gettempdir()) / f"pdedkl-tests-{RUN}"
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(COMPILED)
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
+
+from jaxtyping import install_import_hook  # noqa: E402
 
 CHECKED = ["pdedkl.embeddings", "pdedkl.inference", "pdedkl.kernels", "pdedkl.means", "pdedkl.operators.symbol"]
 
 with install_import_hook(CHECKED, "shape_checks.typechecker"):
-    import pdedkl  # noqa: F401
+    import pdedkl.api  # noqa: F401
+
+
+def pytest_sessionfinish(session):
+    """The process that started the others is the last to end."""
+    if not hasattr(session.config, "workerinput"):
+        run = getattr(session.config.pluginmanager.getplugin("dsession"), "nodemanager", None)
+        name = f"pdedkl-tests-{run.testrunuid}" if run is not None else COMPILED.name
+        shutil.rmtree(COMPILED.with_name(name), ignore_errors=True)

@@ -26,7 +26,8 @@ HISTORY = tuple(
     for i in range(count)
 )
 TRAINING = Training(
-    recipe="default", model="dkl", seed=3, kernel="projection", objective=-12.0, left_out=1e-3, rejected=0,
+    recipe="default", model="dkl", seed=3, kernel="projection", objective=-12.0, left_out=1e-3, validated=None,
+    rejected=0, trace_seconds=0.5,
     candidates=(("projection", -12.0), ("ridges", 4.0)), stopped=None, seconds=2.0, compile_seconds=1.0,
     history=HISTORY,
 )  # fmt: skip
