@@ -8,11 +8,11 @@ import subprocess
 import sys
 import time
 
+import pytest
+
+from pdedkl.cli import main
+
 SMALL = ["poisson", "--dim", "2", "--boundary", "30", "--source", "30", "--model", "gp"]
-
-
-def pdedkl(*arguments) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-m", "pdedkl", *map(str, arguments)], stderr=subprocess.PIPE)
 
 
 def numbers(folder) -> dict:
@@ -20,19 +20,20 @@ def numbers(folder) -> dict:
     return {name: value for name, value in metrics.items() if not name.endswith("_seconds")}
 
 
-def test_killed_and_resumed(tmp_path):
+def test_killed_and_resumed(tmp_path, capsys):
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    run = pdedkl("solve", *SMALL, "--out", killed)
+    command = [sys.executable, "-m", "pdedkl", "solve", *SMALL, "--out", str(killed)]
+    run = subprocess.Popen(command, stderr=subprocess.PIPE)
     while not (killed / "checkpoint").exists():
         assert run.poll() is None, run.stderr.read().decode()
         time.sleep(0.05)
     run.send_signal(signal.SIGKILL)
     run.communicate()
     assert not (killed / "metrics.json").exists()
-    refused = pdedkl("solve", *SMALL, "--out", killed)
-    assert b"pdedkl resume" in refused.communicate()[1] and refused.returncode == 2
-    for run in (pdedkl("resume", killed), pdedkl("solve", *SMALL, "--out", whole)):
-        _, error = run.communicate()
-        assert run.returncode == 0, error.decode()
+    with pytest.raises(SystemExit, match="2"):
+        main(["solve", *SMALL, "--out", str(killed)])
+    assert "pdedkl resume" in capsys.readouterr().err
+    main(["resume", str(killed)])
+    main(["solve", *SMALL, "--out", str(whole)])
     assert numbers(killed) == numbers(whole)
     assert not (killed / "checkpoint").exists()

@@ -44,7 +44,7 @@ def alone(request):
 def stored(tmp_path_factory):
     """The bytes of a checkpoint in the middle of a run."""
     path = tmp_path_factory.mktemp("stored") / "run.ckpt"
-    assert fit(path, callbacks=[stop_at(60)]).training.stopped
+    assert fit(path, callbacks=[stop_at(30)]).training.stopped
     return path.read_bytes()
 
 
@@ -111,7 +111,7 @@ def run(interrupt_at=0, **options):
 
 alone, expected = run()
 out = []
-for count in (2, 30, 60):
+for count in (2, 15, 30):
     path = f"{checkpoint}.{count}"
     stopped, parameters = run(count, checkpoint=path)
     resumed, continued = run(checkpoint=path)
@@ -132,7 +132,7 @@ def test_ctrl_c_keeps_what_there_is_and_the_run_can_go_on(environment, tmp_path)
     process = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=300)
     assert process.returncode == 0
     found = json.loads(process.stdout)
-    for part, count in zip(found, (2, 30, 60), strict=True):
+    for part, count in zip(found, (2, 15, 30), strict=True):
         assert count <= part.pop("steps") < count + 10  # phases that had not begun take a step each
         assert part == {"stopped": "interrupted", "finite": True, "handler": True, "resumed": None, "same": True}
 

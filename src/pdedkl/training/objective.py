@@ -39,6 +39,9 @@ NOISE_FLOOR = 1e-6
 # Mean squares of a hundred errors scatter by this much.
 KNOWN_NOISE_MARGIN = 1.3
 
+# Of a handful of values, such as the two ends of an interval, none follows from the others: each is needed.
+FEWEST_TO_LEAVE_OUT = 5
+
 # Standard deviations of log-normal priors: wide, but they keep a direction that the data say nothing about in reach.
 LOG_LENGTHSCALE_SPREAD = 3.0
 LOG_VARIANCE_SPREAD = 4.0
@@ -204,11 +207,15 @@ def left_out_errors(objective: Objective, x: Vector) -> tuple[Float[Array, " n"]
 def left_out_error(objective: Objective, x: Vector) -> float:
     """The root mean square of those errors, relative to the size of the data; the largest over the observations.
 
-    What noise of a known size explains is taken off, with a margin for chance.
+    What noise of a known size explains is taken off, with a margin for chance. Observations of a few values count only
+    if there are no others.
     """
     scales = data_scales(objective.observations)
     found = []
+    most = max(map(len, objective.observations))
     for item, errors in zip(objective.observations, left_out_errors(objective, x)):
+        if len(item) < min(FEWEST_TO_LEAVE_OUT, most):
+            continue
         known = 0.0 if item.noise_name is not None else float(jnp.mean(item.noise_variance({})))
         excess = float(jnp.mean(errors**2)) - KNOWN_NOISE_MARGIN * known
         found.append(np.sqrt(excess if not excess < 0 else 0.0) / scales[item.noise_name or item.name])
