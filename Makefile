@@ -3,10 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: demo test lint types unit bench-core accuracy accuracy-paper lock clean
+.PHONY: demo pictures test lint types unit bench-core accuracy accuracy-paper lock clean
 
+# The heat equation in 50 dimensions, from 600 points.
 demo: $(VENV)/ready
-	$(RUN) examples/heat.py
+	$(VENV)/bin/pdedkl solve heat --dim 50 --out runs/demo --force
+
+# The pictures of the README.
+pictures: demo
+	cp runs/demo/figures/truth.png docs/heat-50-truth.png
+	cp runs/demo/figures/slice.png docs/heat-50-slice.png
 
 test: lint types unit
 

@@ -7,6 +7,10 @@ import runpy
 from pathlib import Path
 
 import pytest
+import typer
+
+import pdedkl.cli.main  # noqa: F401  (it adds the commands)
+from pdedkl.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [
@@ -29,3 +33,19 @@ def test_code_blocks_run(path, tmp_path, monkeypatch):
         if named := re.match(r"# (\w+\.py)\n", block):
             (tmp_path / named[1]).write_text(block)
         exec(compile(block, str(path), "exec"), names)
+
+
+COMMANDS = [
+    (path.name, line.split("#")[0].split()[1:])
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    for block in re.findall(r"```sh\n(.*?)```", path.read_text(), flags=re.S)
+    for line in block.splitlines()
+    if line.startswith("pdedkl ")
+]
+
+
+@pytest.mark.parametrize("name, arguments", COMMANDS, ids=lambda item: item if isinstance(item, str) else item[0])
+def test_commands_are_understood(name, arguments):
+    """As the command line reads them; that commands do what they say is tested with the command line."""
+    commands = typer.main.get_command(app).commands
+    commands[arguments[0]].make_context(arguments[0], list(arguments[1:]))
