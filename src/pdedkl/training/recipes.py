@@ -5,7 +5,7 @@
 2. *Candidates.* One smooth function of a few directions (projection), a sum of functions of one direction each
    (ridges), a sum of functions of one input each (additive), a smooth function of all inputs. Each alternates L-BFGS
    over kernel and noise with Gauss–Newton steps of the weights. A candidate that leaves nothing unexplained ends it.
-3. *Richer kernels*, where something is left: products of inputs in the projection's map (quadratic), and the best so
+3. *Richer kernels*, where more than digits are left: products of inputs in the projection's map (quadratic), and the best so
    far plus the additive and the plain kernel. Each has to earn its place by evidence.
 
 With validation data, their likelihood takes the place of the evidence and chooses the strength of the prior as well.
@@ -44,6 +44,8 @@ OTHER_STRENGTHS = (10.0, 0.1)
 
 # Relative error of left-out values below which nothing is left to explain: more components could only model rounding.
 EXPLAINED = 1e-5
+# Below this a richer kernel is not worth its time, which is more than that of all simple ones together.
+NEARLY_EXPLAINED = 1e-4
 # Evidence per point that decides which candidate is tried first.
 CLEARLY_BETTER = 0.5
 # Evidence, in nats, that a richer kernel has to gain.
@@ -111,7 +113,7 @@ class Default:
             train()
             if self.best.explained or self.trainer.monitor.stopped:
                 return self.best
-        if self.options.model == "dkl":
+        if self.options.model == "dkl" and self.best.left_out > NEARLY_EXPLAINED:
             self._richer()
         if self.options.validation is not None and self.options.prior_strength is None:
             self._other_strengths()
