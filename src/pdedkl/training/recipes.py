@@ -5,8 +5,8 @@
 2. *Candidates.* One smooth function of a few directions (projection), a sum of functions of one direction each
    (ridges), a sum of functions of one input each (additive), a smooth function of all inputs. Each alternates L-BFGS
    over kernel and noise with Gauss–Newton steps of the weights. A candidate that leaves nothing unexplained ends it.
-3. *Richer kernels*, where more than digits are left: products of inputs in the projection's map (quadratic), and the best so
-   far plus the additive and the plain kernel. Each has to earn its place by evidence.
+3. *Richer kernels*, where more than digits are left: products of inputs in the projection's map (quadratic), and the
+   best so far plus the additive and the plain kernel. Each has to earn its place by evidence.
 
 With validation data, their likelihood takes the place of the evidence and chooses the strength of the prior as well.
 """
