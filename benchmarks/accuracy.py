@@ -113,6 +113,27 @@ def table(results: list[dict], recipe: str) -> tuple[str, int]:
     return "\n".join(lines), missed
 
 
+def markdown(results: list[dict]) -> str:
+    """Median errors of `u` / of `f`, a column for each model; seconds are those of the slowest `dkl` run."""
+    good = [r for r in results if "failed" not in r]
+    models = [model for model in MODELS[::-1] if any(r["model"] == model for r in good)]
+    lines = [
+        "| problem | points | " + " | ".join(models) + " | slowest, of it compiling |",
+        "|---" * (len(models) + 3) + "|",
+    ]
+    for name in dict.fromkeys(r["problem"] for r in good):
+        rows = [r for r in good if r["problem"] == name]
+        cells = []
+        for model in models:
+            found = [r for r in rows if r["model"] == model]
+            pair = (median(r[key] for r in found) for key in ("error_u", "error_f")) if found else ()
+            cells.append(" / ".join(f"{value:.1e}" for value in pair))
+        slowest = max((r for r in rows if r["model"] == "dkl"), key=lambda r: r["seconds"], default=None)
+        cells.append("" if slowest is None else f"{slowest['seconds']:.0f} s, {slowest['compile_seconds']:.0f} s")
+        lines.append(f"| {name} | {rows[0]['points']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", help="problems, by name")
@@ -126,17 +147,22 @@ def main() -> int:
 
     names = options.only or list(CASES)
     jobs = [(n, m, options.recipe, s) for n in names for m in options.models for s in range(options.seeds)]
-    results: list[dict] = []
     options.out.mkdir(parents=True, exist_ok=True)
+    stored = options.out / f"{options.recipe}.json"
+    key = lambda r: (r["problem"], r["model"], r["recipe"], r["seed"])
+    # Results of other problems and models stay, so that a table can be made in parts.
+    before = json.loads(stored.read_text()) if stored.exists() else []
+    results: list[dict] = [r for r in before if key(r) not in jobs]
     with ThreadPoolExecutor(options.jobs) as pool:
         for result in pool.map(lambda job: in_a_process(*job), jobs):
             results.append(result)
-            (options.out / f"{options.recipe}.json").write_text(json.dumps(results, indent=1))
+            stored.write_text(json.dumps(results, indent=1))
             brief = {key: result.get(key) for key in ("problem", "model", "seed", "error_u", "error_f", "seconds")}
             print(json.dumps(brief | ({"failed": True} if "failed" in result else {})), file=sys.stderr, flush=True)
     text, missed = table(results, options.recipe)
     print(text)
     (options.out / f"{options.recipe}.txt").write_text(text + "\n")
+    (options.out / f"{options.recipe}.md").write_text(markdown(results))
     return int(missed > 0)
 
 
