@@ -1,0 +1,58 @@
+"""What a solved problem is worth: the numbers of `metrics.json`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..inference import Posterior
+from ..inference.evidence import MATRICES_PER_STEP
+from ..problems import Problem
+from ..reports import Results
+from .folder import Config
+
+# What is `None` where there is no exact solution to compare with.
+OF_U = ("error_u", "coverage_u", "z_rms_u", "nlpd_u", "crps_u", "sharpness_u", "constant_u", "line_u")
+
+
+def measured(posterior: Posterior, problem: Problem, config: Config, results: Results) -> dict[str, Any]:
+    """Errors are relative L2 errors on fresh points, as fractions; `peak_memory_bytes` is that of a training step."""
+    training, data = posterior.training, posterior.observations
+    n = sum(map(len, data))
+    found = {
+        "problem": problem.name,
+        "dim": _dim(problem) if config.dim is None else config.dim,
+        "model": training.model,
+        "recipe": training.recipe,
+        "seed": config.seed,
+        "n_u": sum(len(item) for item in data if item.operator.order == 0),
+        "n_f": sum(len(item) for item in data if str(item.operator) == str(problem.operator)),
+        "n": n,
+        "latent_dim": int(posterior.model.kernel.components[0].log_lengthscale.size),
+        "kernel": training.kernel,
+        **dict.fromkeys(OF_U),
+        **results.metrics(),
+        "objective": training.objective,
+        "candidates": dict(training.candidates),
+        "left_out": training.left_out,
+        "noise": {name: float(level) for name, level in posterior.model.noise().items()},
+        "rejected": training.rejected,
+        "jitter": float(posterior.jitter),
+        "train_seconds": training.seconds,
+        "trace_seconds": training.trace_seconds,
+        "compile_seconds": training.compile_seconds,
+        "peak_memory_bytes": 8 * MATRICES_PER_STEP * n * n,
+    }
+    return {name: _finite(value) for name, value in found.items()}
+
+
+def _dim(problem: Problem) -> int:
+    """The dimension of space, or of everything where nothing is called `x`."""
+    return dict(problem.domain.layout).get("x", problem.domain.dim)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not np.isfinite(value) else value

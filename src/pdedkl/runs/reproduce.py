@@ -1,0 +1,165 @@
+"""The paper's table of errors, with the cells that it leaves empty, and our own columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from .folder import CONFIG, METRICS, RunError
+
+
+@dataclass(frozen=True)
+class Row:
+    """One problem of the table, and what the paper prints for it: (error of u, error of f), PDE-GP and PDE-DKL."""
+
+    problem: str
+    dim: int | None
+    gp: tuple[float, float] | None
+    dkl: tuple[float, float]
+
+    @property
+    def arguments(self) -> list[str]:
+        return [self.problem] if self.dim is None else [self.problem, "--dim", str(self.dim)]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A column of ours, and the options of `pdedkl solve` that make it."""
+
+    title: str
+    arguments: tuple[str, ...]
+
+
+METHODS = {
+    "gp": Method("PDE-GP", ("--model", "gp")),
+    "linear": Method("learned linear map", ("--model", "linear")),
+    "paper": Method("PDE-DKL as in the paper", ("--recipe", "paper")),
+    "default": Method("pdedkl", ()),
+}
+
+ADR = "advection-diffusion-reaction"
+ROWS = {
+    "parametric-heat": Row("parametric-heat", None, (4.15e-2, 1.26e-2), (7.2e-3, 8.2e-3)),
+    "poisson-10": Row("poisson", 10, (6.21e-2, 6.38e-2), (9.0e-3, 1.06e-2)),
+    "poisson-50": Row("poisson", 50, None, (3.38e-2, 4.27e-2)),
+    "heat-10": Row("heat", 10, (7.8e-3, 3.94e-2), (2.9e-3, 2.07e-2)),
+    "heat-50": Row("heat", 50, None, (1.49e-2, 2.72e-2)),
+    f"{ADR}-10": Row(ADR, 10, (2.12e-2, 9.10e-2), (7.1e-3, 2.63e-2)),
+    f"{ADR}-50": Row(ADR, 50, None, (2.30e-2, 3.01e-2)),
+}
+
+PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>The paper's table of errors</title>
+<style>
+  :root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }}
+  body {{ max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }}
+  table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; display: block; overflow-x: auto; }}
+  th, td {{ padding: 0.35rem 0.8rem; text-align: left; border-bottom: 1px solid #8884; white-space: nowrap; }}
+  td:last-child {{ font-weight: 600; }}
+</style>
+<h1>The paper's table of errors</h1>
+<table>
+{rows}
+</table>
+<p>{caption}</p>
+</html>
+"""
+
+Errors = dict[tuple[str, str], tuple[float, float] | None]
+
+
+class Reproduction:
+    """Runs in one folder each, one row after the other; what is finished is not run again."""
+
+    def __init__(self, out: Path, rows: dict[str, Row], seeds: int) -> None:
+        self.out, self.rows, self.seeds = out, rows, seeds
+
+    def run(self, say: Callable[[str], None]) -> None:
+        for name, row in self.rows.items():
+            for method, folder, arguments in self._runs(name, row):
+                if (folder / METRICS).is_file():
+                    continue
+                say(f"{name}, {METHODS[method].title}, {folder.name}")
+                verb = ["resume", str(folder)] if (folder / CONFIG).is_file() else ["solve", *arguments]
+                done = subprocess.run(
+                    [sys.executable, "-m", "pdedkl", *verb], capture_output=True, text=True, check=False
+                )
+                if done.returncode:
+                    last = done.stderr.strip().splitlines()[-1:] or ["no message"]
+                    raise RunError(f"{name} with {METHODS[method].title} failed: {last[0]}")
+            self.write()
+
+    def write(self) -> None:
+        """The table as it stands, as Markdown, CSV and a page."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        for name, text in (("table.md", self.markdown()), ("table.csv", self.csv()), ("table.html", self.html())):
+            (self.out / name).write_text(text, encoding="utf-8")
+
+    def errors(self) -> Errors:
+        """The median over seeds of the errors of `u` and `f`; `None` where a seed is missing."""
+        out: Errors = {}
+        for name, row in self.rows.items():
+            for method in METHODS:
+                files = [folder / METRICS for other, folder, _ in self._runs(name, row) if other == method]
+                found = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
+                whole = len(found) == len(files)
+                pair = lambda key, found=found: median(item[key] for item in found)
+                out[name, method] = (pair("error_u"), pair("error_f")) if whole else None
+        return out
+
+    def header(self) -> list[str]:
+        return ["problem", "PDE-GP (paper)", "PDE-DKL (paper)", *(method.title for method in METHODS.values())]
+
+    def lines(self) -> Iterator[list[str]]:
+        errors = self.errors()
+        for name, row in self.rows.items():
+            printed = [row.gp, row.dkl]
+            yield [name, *(cell(pair) for pair in (*printed, *(errors[name, method] for method in METHODS)))]
+
+    def markdown(self) -> str:
+        head = self.header()
+        lines = ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *self.lines())]
+        return "\n".join(lines) + f"\n\n{self.caption()}\n"
+
+    def csv(self) -> str:
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["problem", "method", "error_u", "error_f"])
+        for (name, method), pair in self.errors().items():
+            writer.writerow([name, METHODS[method].title, *(pair or ("", ""))])
+        return out.getvalue()
+
+    def html(self) -> str:
+        row = lambda tag, cells: "<tr>" + "".join(f"<{tag}>{escape(text)}</{tag}>" for text in cells) + "</tr>"
+        rows = "\n".join([row("th", self.header()), *(row("td", line) for line in self.lines())])
+        return PAGE.format(rows=rows, caption=escape(self.caption()))
+
+    def caption(self) -> str:
+        seeds = "one seed" if self.seeds == 1 else f"the median of {self.seeds} seeds"
+        return (
+            f"Relative L2 errors of u / of f on 1,000 fresh points, {seeds}. All our columns have the same points; the "
+            "paper does not print its own numbers of points, and has no figures for PDE-GP in 50 dimensions."
+        )
+
+    def _runs(self, name: str, row: Row) -> Iterator[tuple[str, Path, list[str]]]:
+        for method, entry in METHODS.items():
+            for seed in range(self.seeds):
+                folder = self.out / name / f"{method}-{seed}"
+                options = [*entry.arguments, "--seed", str(seed), "--out", str(folder)]
+                yield method, folder, [*row.arguments, *options]
+
+
+def cell(pair: Any) -> str:
+    return "–" if pair is None else f"{pair[0]:.1e} / {pair[1]:.1e}"
