@@ -23,8 +23,15 @@ lint: $(VENV)/ready
 types: $(VENV)/ready
 	$(VENV)/bin/mypy
 
+# The core is tested as users have it. The rest is compiled without optimisation, in half the time: most of a test's time
+# is compilation.
+APPLICATIONS := $(addprefix tests/,training cli runs problems reports test_examples.py test_search.py)
+QUICK := --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 \
+	--xla_llvm_disable_expensive_passes=true
+
 unit: $(VENV)/ready
-	$(RUN) -m pytest -n 2
+	$(RUN) -m pytest -n 2 $(addprefix --ignore=,$(APPLICATIONS))
+	XLA_FLAGS="$(QUICK)" $(RUN) -m pytest -n 2 $(APPLICATIONS)
 
 bench-core: $(VENV)/ready
 	$(RUN) benchmarks/core.py

@@ -12,6 +12,7 @@ FEW = ["--model", "gp", "--boundary", "20", "--initial", "10", "--source", "30"]
 def test_the_template_runs_as_it_stands_and_without_an_exact_solution(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     main(["new", "mine.py"])
+    capsys.readouterr()
     text = (tmp_path / "mine.py").read_text()
     (tmp_path / "unknown.py").write_text(text.replace("    exact=exact,\n", ""))
     found = {}
