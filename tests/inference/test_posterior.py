@@ -101,6 +101,7 @@ def test_both_engines_give_the_same_posterior():
         ("third", "matern 9/2"),
         ("KdV", "squared exponential"),
         ("biharmonic", "squared exponential"),
+        ("biharmonic", "matern 9/2"),
     ],
 )
 def test_high_order_operators_by_the_autodiff_engine(name, profile):

@@ -128,9 +128,12 @@ class Trainer:
             after = self._block(name, objective, after, together, frozen=False, first=first, most=most)
         value, step = float(after["value"]), int(state["step"]) + 1
         gain = before - value
-        idle = int(state["idle"]) + 1 if gain < SMALLEST_GAIN * sum(map(len, objective.observations)) else 0
+        # A round that could not even be evaluated gains nothing either; like an idle one it is given a second chance.
+        gained = np.isfinite(value) and gain >= SMALLEST_GAIN * sum(map(len, objective.observations))
+        idle = 0 if gained else int(state["idle"]) + 1
         hopeless = step >= (2 if together else 3) and value - to_beat > HOPE * gain * (rounds - step)
-        done = idle >= (2 if objective.weight_count else 1) or hopeless or step >= rounds or not np.isfinite(value)
+        patience = 2 if objective.weight_count or not np.isfinite(value) else 1
+        done = idle >= patience or hopeless or step >= rounds
         return after | {"step": np.asarray(step), "idle": np.asarray(idle), "done": np.asarray(done)}
 
     def _report(self, name: str, objective: Objective, step: int, steps: int, fixed: np.ndarray, inner: lbfgs.State):
