@@ -3,8 +3,9 @@
 1. *Directions.* A plain Gaussian process is fitted to a part of the data; the slopes of its posterior mean say along
    which directions the solution varies. Repeated once with a kernel on those directions.
 2. *Candidates.* One smooth function of a few directions (projection), a sum of functions of one direction each
-   (ridges), a sum of functions of one input each (additive), a smooth function of all inputs. Each alternates L-BFGS
-   over kernel and noise with Gauss–Newton steps of the weights. A candidate that leaves nothing unexplained ends it.
+   (ridges; also one of each named group of coordinates), a sum of functions of one input each (additive), a smooth
+   function of all inputs. Each alternates L-BFGS over kernel and noise with Gauss–Newton steps of the weights. A
+   candidate that leaves nothing unexplained ends it.
 3. *Richer kernels*, where more than digits are left: products of inputs in the projection's map (quadratic), and the
    best so far plus the additive and the plain kernel. Each has to earn its place by evidence.
 
@@ -130,7 +131,8 @@ class Default:
             return [ridges]
         if self.options.latent_dim is not None:
             return [projection, ridges]
-        few = [projection, ridges]
+        kinds = len(self.domain.layout)
+        few = [projection, ridges] + [lambda: self._ridges(rows, strengths, each=kinds)] * (kinds > 1)
         return [self._additive, *few, inputs] if additive_first else [*few, self._additive, inputs]
 
     @property
@@ -168,14 +170,16 @@ class Default:
         rows, strengths = _enough(rows, strengths, kept, self.options.seed)
         self._alternate("projection", starts.projection(self.domain, self.variance, rows, strengths))
 
-    def _ridges(self, rows: np.ndarray, strengths: np.ndarray) -> None:
-        """From the directions of the projection, where one was trained: it has found the right space already."""
+    def _ridges(self, rows: np.ndarray, strengths: np.ndarray, each: int = 1) -> None:
+        """Functions of `each` so many directions. They start from the projection, which has found the right space."""
         for linear in self._trained("projection"):
             rows, strengths = starts.directions_of(linear.trained.model.kernel)
-        count = self.options.latent_dim or max(starts.DIRECTIONS, self.options.groups or 1)
-        groups = min(self.options.groups or count, count)
-        kernel = starts.ridges(self.domain, self.variance, rows, strengths, count, groups, self.options.seed)
-        self._alternate("ridges", kernel)
+        groups = self.options.groups or self.options.latent_dim or starts.DIRECTIONS
+        count = self.options.latent_dim or each * groups
+        kernel = starts.ridges(
+            self.domain, self.variance, rows, strengths, count, min(groups, count), self.options.seed
+        )
+        self._alternate("ridges" if each == 1 else f"ridges of {each}", kernel)
 
     def _additive(self) -> None:
         self._alternate("additive", starts.on_each_input(self.domain, self.variance))

@@ -71,11 +71,19 @@ def projection(domain: Domain, variance: float, rows: np.ndarray, strengths: np.
 def ridges(
     domain: Domain, variance: float, rows: np.ndarray, strengths: np.ndarray, count: int, groups: int, seed: int
 ) -> Kernel:
-    """A sum of smooth functions of a few directions each: `count` directions, in so many groups."""
+    """A sum of smooth functions of a few directions each: `count` directions, in so many groups.
+
+    Directions are drawn at random from the space of the `rows`. Where a function has one for each named group of
+    coordinates, each starts within its group: `e^{-λt} sin w·x` is a function of `w·x` and of `t`.
+    """
     draws = np.random.default_rng(seed).normal(size=(count, len(rows)))
     matrix = (draws * np.sqrt(np.maximum(strengths, 1e-3 * WEAKEST))) @ rows
-    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
     members = [tuple(part.tolist()) for part in np.array_split(np.arange(count), groups)]
+    named = np.repeat(np.arange(len(domain.layout)), [size for _, size in domain.layout])
+    for member in members:
+        if len(member) >= len(domain.layout):
+            matrix[list(member)] *= named == np.arange(len(member))[:, None] % len(domain.layout)
+    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
     spread = np.sqrt(domain.dim) / 2
     return deep(domain, Affine(matrix), groups=members, variance=4 * variance / groups, lengthscale=spread)
 
