@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: demo pictures test lint types unit bench-core accuracy accuracy-paper lock clean
+.PHONY: demo pictures test lint types unit bench-core accuracy accuracy-paper calibration lock clean
 
 # The heat equation in 50 dimensions, from 600 points.
 demo: $(VENV)/ready
@@ -25,7 +25,7 @@ types: $(VENV)/ready
 
 # The core is tested as users have it. The rest is compiled without optimisation, in half the time: most of a test's time
 # is compilation.
-APPLICATIONS := $(addprefix tests/,training cli runs problems reports test_bad_input.py test_damaged_files.py \
+APPLICATIONS := $(addprefix tests/,training checking cli runs problems reports test_bad_input.py test_damaged_files.py \
 	test_examples.py test_saving.py test_search.py)
 QUICK := --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 \
 	--xla_llvm_disable_expensive_passes=true
@@ -46,6 +46,10 @@ accuracy: $(VENV)/ready
 accuracy-paper: $(VENV)/ready
 	$(RUN) benchmarks/accuracy.py --recipe paper --models dkl --only \
 		poisson-10 poisson-50 heat-10 heat-50 adr-10 adr-50 parametric-heat
+
+# Very long: twelve problems, three levels of noise, five seeds, two fits at a time; called again, it goes on.
+calibration: $(VENV)/ready
+	$(RUN) benchmarks/calibration.py
 
 # Everything is pinned with hashes; the package itself is installed in place.
 $(VENV)/ready: requirements.lock pyproject.toml

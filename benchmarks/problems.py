@@ -72,6 +72,17 @@ class Case:
         ]
         return data, inside(TEST_POINTS)
 
+    def problem(self, name: str) -> pk.Problem:
+        """The same as a problem that can be sampled anew: values on all sides of space, and at the start."""
+        x = self.domain.coordinates("x")
+        conditions: list[Any] = [pk.Dirichlet(on=self.domain.boundary(x), value=self.exact)]
+        if self.initial:
+            conditions.append(pk.Initial(self.domain.coordinates("t"), value=self.exact))
+        points = pk.Points(boundary=self.boundary, initial=self.initial, source=self.source)
+        return pk.Problem(
+            self.domain, self.operator, self.operator(self.exact), conditions, self.exact, name=name, points=points
+        )
+
     def u(self, q: np.ndarray) -> np.ndarray:
         return np.asarray(jax.jit(jax.vmap(self.exact))(q))
 
@@ -108,6 +119,19 @@ def anisotropic(d: int, boundary: int, source: int, limits: Limits) -> Case:
     return Case(domain, pk.Diffusion(x, 0.5 * (tensor + tensor.T)), exact, boundary, 0, source, limits)
 
 
+def radial(d: int, boundary: int, source: int, limits: Limits) -> Case:
+    domain, x = box(d)
+    exact = lambda q: jnp.exp(-6 * jnp.sum((q - 0.5) ** 2) / d)
+    return Case(domain, pk.Laplacian(x), exact, boundary, 0, source, limits)
+
+
+def two_body(d: int, boundary: int, source: int, limits: Limits) -> Case:
+    domain, x = box(d)
+    c = np.random.default_rng(2026).normal(size=d - 1)
+    exact = lambda q: jnp.sum(c * jnp.sin(q[:-1] + jnp.cos(q[1:]) + q[1:] * jnp.cos(q[:-1])))
+    return Case(domain, pk.Laplacian(x), exact, boundary, 0, source, limits)
+
+
 def box(d: int) -> tuple[pk.Domain, pk.Coordinates]:
     domain = pk.Domain(x=[(0, 1)] * d)
     return domain, domain.coordinates("x")
@@ -124,4 +148,10 @@ CASES: dict[str, Callable[[], Case]] = {
     "ridges-10": lambda: random_ridges(10, 300, 300, Limits(1e-4, 1e-4)),
     "sines-50": lambda: sum_of_sines(50, 500, 500, Limits(1e-4, 1e-4)),
     "anisotropic-10": lambda: anisotropic(10, 300, 300, Limits(1e-4, 1e-4)),
+}
+
+# Harder ones, for error bars: nothing is asked of their accuracy.
+HARD_CASES: dict[str, Callable[[], Case]] = {
+    "radial-10": lambda: radial(10, 300, 300, Limits(np.inf, np.inf)),
+    "two-body-10": lambda: two_body(10, 300, 300, Limits(np.inf, np.inf)),
 }

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import erf, ndtri
 
-LEVELS = (0.5, 0.9, 0.95)
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 Predictor = Callable[[np.ndarray], np.ndarray]
 
@@ -41,6 +41,43 @@ def coverage(mean: Any, std: Any, truth: Any, levels: tuple[float, ...] = LEVELS
     m, s, y = _read(mean, std, truth)
     miss = np.abs(y - m)
     return {f"{level:g}": float(np.mean(miss <= ndtri(0.5 + 0.5 * level) * s)) for level in levels}
+
+
+def calibration_error(mean: Any, std: Any, truth: Any, levels: tuple[float, ...] = LEVELS) -> float:
+    """The expected calibration error: `|coverage − level|`, mean over the levels."""
+    found = coverage(mean, std, truth, levels)
+    return float(np.mean([abs(found[f"{level:g}"] - level) for level in levels]))
+
+
+def z_histogram(mean: Any, std: Any, truth: Any, edges: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """The part of the points with `z` between neighbouring edges (−4 to 4 by default), and the edges.
+
+    What lies outside is in none, so the parts may sum to less than 1.
+    """
+    edges = np.linspace(-4.0, 4.0, 33) if edges is None else np.asarray(edges, dtype=float)
+    counts, _ = np.histogram(_z(*_read(mean, std, truth)), edges)
+    return counts / len(np.asarray(mean)), edges
+
+
+def bootstrap(
+    measure: Callable[..., float],
+    mean: Any,
+    std: Any,
+    truth: Any,
+    *,
+    level: float = 0.95,
+    draws: int = 500,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """The central interval of a measure over points drawn anew from the given ones, with replacement.
+
+    Neighbouring errors go together, so it is narrower than the spread over new problems.
+    """
+    arrays = _read(mean, std, truth)
+    picks = np.random.default_rng(seed).integers(len(arrays[0]), size=(draws, len(arrays[0])))
+    found = [measure(*(array[pick] for array in arrays)) for pick in picks]
+    low, high = np.quantile(found, [0.5 - 0.5 * level, 0.5 + 0.5 * level])
+    return float(low), float(high)
 
 
 def z_rms(mean: Any, std: Any, truth: Any) -> float:
@@ -115,7 +152,7 @@ def summary(mean: Any, std: Any, truth: Any, suffix: str) -> dict[str, Any]:
     }
 
 
-_MEASURES = {"z_rms": z_rms, "nlpd": nlpd, "crps": crps, "sharpness": sharpness}
+_MEASURES = {"calibration_error": calibration_error, "z_rms": z_rms, "nlpd": nlpd, "crps": crps, "sharpness": sharpness}
 
 
 def _z(m: np.ndarray, s: np.ndarray, y: np.ndarray) -> np.ndarray:

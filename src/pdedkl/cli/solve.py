@@ -181,11 +181,12 @@ def _run(folder: Any, json: bool) -> None:
 
 
 def _show(folder: Any, metrics: dict, json: bool) -> None:
-    from .tables import of_run
+    from .tables import of_check, of_run
 
     if json:
         typer.echo((folder / "metrics.json").read_text(encoding="utf-8"), nl=False)
-    console(error=json).print(of_run(metrics), f"Report: {folder / 'report.html'}", sep="\n")
+    found = [of_run(metrics), *([of_check(metrics["check"])] if metrics.get("check") else [])]
+    console(error=json).print(*found, f"Report: {folder / 'report.html'}", sep="\n")
 
 
 def _name(config: Any) -> str:

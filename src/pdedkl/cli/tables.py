@@ -36,6 +36,18 @@ def of_run(metrics: dict[str, Any]) -> Table:
     return table
 
 
+def of_check(found: dict[str, Any]) -> str:
+    """What fresh values of source and conditions say, in two sentences."""
+    covered = ", ".join(
+        f"{row['coverage']:.1%} of {'u' if row['name'] == '1' else row['name']}" for row in found["comparisons"]
+    )
+    kind = "calibrated" if found["calibrated"] else "not calibrated"
+    return (
+        f"Check on fresh values: {kind} (95 % intervals hold {covered}); the error of u is about "
+        f"{found['error_u']:.1e}, ruled by {found['ruled_by']}. {found['advice']}"
+    )
+
+
 def of_runs(runs: dict[str, dict[str, Any]]) -> Table:
     """Runs side by side."""
     table = Table()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,11 +19,18 @@ from ..model import Model
 from ..observations import Observation, as_points, check_observations
 from ..operators import Operator, identity
 from ..precision import require_float64
-from .cholesky import JITTER_LADDER, factorise, half_solve, solve
+from .calibration import Calibration, Compared, calibration_of
+from .cholesky import JITTER_LADDER, factorise, half_solve, inverse, solve
 from .engines import Engine, engine_of
 from .evidence import linear_system, value_from
 from .gram import assemble
 from .memory import check_fits
+
+if TYPE_CHECKING:
+    from ..checking.check import Verdict
+
+# A variance is a difference of two numbers of the size of the prior's: it is not known better than to a few roundings.
+ROUNDING = 16 * float(np.finfo(float).eps)
 
 # Entries of the matrix between one batch of test points and the data; bounds the memory of a prediction.
 ENTRIES_PER_BATCH = 1 << 22
@@ -55,8 +62,9 @@ class Posterior(eqx.Module):
     """A model conditioned on observations.
 
     `factor` is the Cholesky factor of the Gram matrix, `alpha` the weights `K⁻¹ (y − A m)`, `jitter` what the
-    factorisation needed, relative to each row's variance, and `objective` the negative log evidence. `training` says
-    how the model came to be, where it was fitted.
+    factorisation needed, relative to each row's variance, and `objective` the negative log evidence. `calibration`
+    holds the factors of its standard deviations, where they were compared with fresh values. `training` says how the
+    model came to be, where it was fitted.
     """
 
     model: Model
@@ -66,6 +74,7 @@ class Posterior(eqx.Module):
     alpha: Float[Array, " n"]
     jitter: Float[Array, ""]
     objective: Float[Array, ""]
+    calibration: Calibration | None = None
     training: Any = eqx.field(default=None, static=True)
 
     @property
@@ -80,15 +89,53 @@ class Posterior(eqx.Module):
         size = batch_size or max(1, ENTRIES_PER_BATCH // self.alpha.shape[0])
         # Powers of two, so that calls with different numbers of points share a few compilations.
         size = min(size, 1 << (q.shape[0] - 1).bit_length())
-        means, variances = np.empty(q.shape[0]), np.empty(q.shape[0])
+        means, variances, clamped = np.empty(q.shape[0]), np.empty(q.shape[0]), 0
         for start in range(0, q.shape[0], size):
             part = q[start : start + size]
             padded = np.concatenate([part, np.broadcast_to(part[-1], (size - len(part), q.shape[1]))])
-            mean, variance = _predict_batch(self, operator, padded)
-            means[start : start + size] = np.asarray(mean)[: len(part)]
-            variances[start : start + size] = np.asarray(variance)[: len(part)]
-        clamped = int(np.sum(variances < 0))
-        return Prediction(means, np.maximum(variances, 0.0), clamped)
+            mean, variance, rounding = (
+                np.asarray(found)[: len(part)] for found in _predict_batch(self, operator, padded)
+            )
+            means[start : start + size] = mean
+            clamped += int(np.sum(variance < 0))
+            variances[start : start + size] = np.maximum(variance, 0.0) + rounding
+        return Prediction(means, float(self.scale(operator)) ** 2 * variances, clamped)
+
+    def scale(self, operator: Operator = identity) -> Float[Array, ""]:
+        """What standard deviations of `A u` are multiplied by, from comparison with fresh values; 1 without one."""
+        return jnp.ones(()) if self.calibration is None else self.calibration.factor(operator)
+
+    def calibrated(self, fresh: Sequence[Observation] = ()) -> Posterior:
+        """The same posterior with standard deviations that fit what it was not conditioned on; means stay.
+
+        `fresh` are new values of the conditions and of the source, such as `problem.fresh(500)`; learned noise is not
+        theirs, so measured ones need a noise of known size. Of orders of derivatives that they do not have, each value
+        of the data is compared with its prediction from all others; training has seen those, so they only widen.
+        """
+        found = check_observations(fresh) if len(fresh) else ()
+        plain = eqx.tree_at(lambda p: p.calibration, self, None, is_leaf=lambda node: node is None)
+        compared = [plain._compared(item) for item in found]
+        orders = {item.order for item in compared}
+        left_out = [item for item in plain._left_out() if item.order not in orders]
+        names = ["fresh values"] * bool(compared) + ["left-out values"] * bool(left_out)
+        calibration = calibration_of(compared, left_out, " and ".join(names))
+        return eqx.tree_at(lambda p: p.calibration, self, calibration, is_leaf=lambda node: node is None)
+
+    def _compared(self, fresh: Observation) -> Compared:
+        predicted = self.predict(fresh.points, fresh.operator)
+        known = np.zeros(len(fresh)) if fresh.noise_name else np.broadcast_to(fresh.noise_variance({}), len(fresh))
+        return Compared(fresh.operator.order, np.asarray(fresh.values) - predicted.mean, predicted.variance, known)
+
+    def _left_out(self) -> list[Compared]:
+        """Each value against its prediction from all others: `α_i / (K⁻¹)_ii`, whose variance is `1 / (K⁻¹)_ii`."""
+        precision = np.asarray(jnp.diagonal(inverse(self.factor)))
+        ends = np.cumsum([len(item) for item in self.observations])[:-1]
+        parts = (np.split(array, ends) for array in (np.asarray(self.alpha) / precision, 1 / precision))
+        found = []
+        for item, errors, variance in zip(self.observations, *parts):
+            noise = np.broadcast_to(np.asarray(item.noise_variance(self.model.log_noise)), len(item))
+            found.append(Compared(item.operator.order, errors, np.maximum(variance - noise, 0.0), noise))
+        return found
 
     def covariance(
         self,
@@ -102,7 +149,8 @@ class Posterior(eqx.Module):
         q = self._points(points, operator)
         q_ = self._points(points if other_points is None else other_points, other)
         check_fits(max(len(q), len(q_)), 2, "points to predict jointly")
-        return np.asarray(_covariance(self, operator, q, other, q_))
+        scale = float(self.scale(operator) * self.scale(other))
+        return scale * np.asarray(_covariance(self, operator, q, other, q_))
 
     def sample(self, key: PRNGKeyArray, points: Any, operator: Operator = identity, *, count: int = 1) -> np.ndarray:
         """`count` joint draws of `A u` at the points, as rows."""
@@ -111,7 +159,7 @@ class Posterior(eqx.Module):
         mean = self.predict(q, operator).mean
         # Posterior covariances are close to singular; eigenvalues tell rounding from variance where Cholesky gives up.
         eigenvalues, vectors = jnp.linalg.eigh(_covariance(self, operator, q, operator, q))
-        root = vectors * jnp.sqrt(jnp.maximum(eigenvalues, 0.0))
+        root = self.scale(operator) * vectors * jnp.sqrt(jnp.maximum(eigenvalues, 0.0))
         return mean + np.asarray(jax.random.normal(key, (count, q.shape[0])) @ root.T)
 
     def mean(self, q: Float[Array, " d"]) -> Float[Array, ""]:
@@ -120,7 +168,14 @@ class Posterior(eqx.Module):
 
     def kernel(self, q: Float[Array, " d"], q_: Float[Array, " d"]) -> Float[Array, ""]:
         """The posterior covariance of `u` at two points, as a function that JAX can differentiate."""
-        return self.model.kernel(q, q_) - jnp.dot(self._with_data(q), solve(self.factor, self._with_data(q_)))
+        explained = jnp.dot(self._with_data(q), solve(self.factor, self._with_data(q_)))
+        return self.scale() ** 2 * (self.model.kernel(q, q_) - explained)
+
+    def check(self, problem: Any, n: int = 500, seed: int = 0) -> Verdict:
+        """Compare with `n` fresh values each of the source and of the conditions, and say what came out."""
+        from ..checking.check import check
+
+        return check(self, problem, n, seed)
 
     def save(self, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
         """Write all that predictions need to one file, as data; `pdedkl.load(path)` gives the same bits again.
@@ -187,12 +242,14 @@ def _test_rows(posterior: Posterior, operator: Operator, points: Any) -> _TestRo
 
 
 @eqx.filter_jit
-def _predict_batch(posterior: Posterior, operator: Operator, points: Points) -> tuple[Array, Array]:
+def _predict_batch(posterior: Posterior, operator: Operator, points: Points) -> tuple[Array, Array, Array]:
+    """Mean, variance, and what of the variance is rounding."""
     test = _test_rows(posterior, operator, points)
     prior_mean = observed_mean(posterior.model.mean, posterior.model.bound(operator), jnp.asarray(points))
     explained = half_solve(posterior.factor, test.with_data.T)
-    variance = posterior.engine.diagonal(test.parameters, test.rows) - jnp.sum(explained**2, axis=0)
-    return prior_mean + test.with_data @ posterior.alpha, variance
+    prior = posterior.engine.diagonal(test.parameters, test.rows)
+    variance = prior - jnp.sum(explained**2, axis=0)
+    return prior_mean + test.with_data @ posterior.alpha, variance, ROUNDING * jnp.abs(prior)
 
 
 @eqx.filter_jit

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checking.refine import CANDIDATES_PER_POINT, MOST_CANDIDATES, PLACES, most_telling
 from ..domain import Domain
 from ..observations import Observation, _check_operator_at
 from ..operators import Operator, identity
@@ -21,7 +22,8 @@ from .verification import Verification, verify
 
 BUDGETS = ("boundary", "initial", "source")
 # Streams of random numbers: new points of one kind never are old points of another.
-SAMPLED, FRESH, INTERIOR, VERIFIED, NOISE = range(5)
+SAMPLED, FRESH, INTERIOR, VERIFIED, NOISE, CALIBRATED, CHECKED, REFINED = range(8)
+STREAMS = {"validation": FRESH, "calibration": CALIBRATED, "check": CHECKED, "refinement": REFINED}
 
 
 @dataclass(frozen=True)
@@ -98,14 +100,34 @@ class Problem:
                 raise ValueError(f"`{name}={count}`: no condition of {self.name} is sampled there; leave it out.")
         return self._observe(self.statements, counts, check_count("seed", seed), SAMPLED, sampler, noise)
 
-    def fresh(self, n: int = 1000, seed: int = 0, sampler: str = "uniform") -> tuple[Observation, ...]:
-        """New observations to check a posterior with: `n` of the source, `n` on the boundary and `n` at the start.
+    def fresh(
+        self, n: int = 1000, seed: int = 0, sampler: str = "uniform", purpose: str = "validation"
+    ) -> tuple[Observation, ...]:
+        """New observations to hold a posterior to: `n` of the source, `n` on the boundary and `n` at the start.
 
-        No seed gives points that `sample` has given. What is known only at given points has no new ones.
+        No seed gives points that `sample` has given, and no two purposes (`"validation"`, `"calibration"`, `"check"`,
+        `"refinement"`) share points. What is known only at given points has no new ones.
         """
+        if purpose not in STREAMS:
+            raise ValueError(f"Unknown purpose {purpose!r}: choose one of {', '.join(STREAMS)}.")
         sampled = [statement for statement in self.statements if statement.budget]
         counts = dict.fromkeys(BUDGETS, check_count("n", n))
-        return self._observe(sampled, counts, check_count("seed", seed), FRESH, sampler, 0.0)
+        return self._observe(sampled, counts, check_count("seed", seed), STREAMS[purpose], sampler, 0.0)
+
+    def refine(self, posterior: Any, n: int, seed: int = 0) -> tuple[Observation, ...]:
+        """Observations at `n` new points that lower the variance of `u` most, to be added to its data.
+
+        They are chosen from random candidates on the boundary, at the start and inside, for a posterior whose kernel
+        stays as it is.
+        """
+        count = min(CANDIDATES_PER_POINT * max(check_count("n", n), 1), MOST_CANDIDATES)
+        candidates = self.fresh(max(count // 3, 1), seed, purpose="refinement")
+        parts = zip(candidates, most_telling(posterior, candidates, n, self.interior(PLACES, seed)))
+        return tuple(
+            Observation(item.operator, item.points[kept], item.values[kept], item.noise, item.name)
+            for item, kept in parts
+            if len(kept)
+        )
 
     def interior(self, n: int, seed: int = 0, sampler: str = "uniform") -> np.ndarray:
         """`n` new points inside, none of them those of `sample` or `fresh`."""

@@ -128,6 +128,7 @@ def write_report(
         accuracy=_accuracy(measured),
         calibration=_calibration(measured),
         trivial=_trivial(measured),
+        check=_check(measured.get("check")),
         clamped={name: measured[f"clamped_{name}"] for name in "uf" if measured.get(f"clamped_{name}")},
         observations=[_observation(item, posterior) for item in posterior.observations],
         training=posterior.training,
@@ -190,6 +191,17 @@ def _calibration(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _check(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    rows = [
+        {key: _number(row[key]) for key in ("points", "error", "claimed", "z_rms")}
+        | {"name": "u" if row["name"] == "1" else row["name"], "coverage": f"{100 * row['coverage']:.1f} %"}
+        for row in found["comparisons"]
+    ]
+    return dict(found) | {"error_u": _number(found["error_u"]), "comparisons": rows}
 
 
 def _candidates(posterior: Posterior) -> list[dict[str, Any]]:

@@ -250,7 +250,8 @@
         }
         for (let p = 0; p < BLOCK; p++) explained[p] += w[to + p] ** 2;
       }
-      return explained.map((value) => Math.sqrt(Math.max(prior - value, 0)));
+      const { scale, rounding } = data.deviation;
+      return explained.map((value) => scale * Math.sqrt(Math.max(prior - value, 0) + rounding * prior));
     }
 
     function std(q) {

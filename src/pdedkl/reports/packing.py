@@ -24,6 +24,7 @@ from scipy.linalg import solve_triangular
 from ..embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, LatentJet, Linear, Residual
 from ..inference import Posterior
 from ..inference.engines import ClosedForm
+from ..inference.posterior import ROUNDING as VARIANCE_ROUNDING
 from ..kernels import Component, Matern, Profile, RationalQuadratic, SquaredExponential
 from ..means import ConstantMean, Mean, ZeroMean
 from ..operators import identity
@@ -86,7 +87,10 @@ def pack(posterior: Posterior, most_bytes: int = BYTES) -> tuple[Packed, str]:
             for number, component in enumerate(kernel.components)
         ],
     }
-    data["deviation"] = _deviation(posterior, arrays, most_bytes - arrays.nbytes)
+    data["deviation"] = _deviation(posterior, arrays, most_bytes - arrays.nbytes) | {
+        "scale": float(posterior.scale()),
+        "rounding": VARIANCE_ROUNDING,
+    }
     return data, arrays.base64()
 
 

@@ -33,6 +33,8 @@ def measured(posterior: Posterior, problem: Problem, config: Config, results: Re
         "kernel": training.kernel,
         **dict.fromkeys(OF_U),
         **results.metrics(),
+        "check": posterior.check(problem, seed=config.seed).to_json(),
+        "calibration": _factors(posterior),
         "objective": training.objective,
         "candidates": dict(training.candidates),
         "left_out": training.left_out,
@@ -47,6 +49,14 @@ def measured(posterior: Posterior, problem: Problem, config: Config, results: Re
     return {name: _finite(value) for name, value in found.items()}
 
 
+def _factors(posterior: Posterior) -> dict[str, Any] | None:
+    """What error bars were multiplied by, for each order of derivatives that was compared."""
+    if (found := posterior.calibration) is None:
+        return None
+    factors = {str(order): float(factor) for order, factor in zip(found.orders, np.asarray(found.factors))}
+    return {"source": found.source, "factors": factors}
+
+
 def _dim(problem: Problem) -> int:
     """The dimension of space, or of everything where nothing is called `x`."""
     return dict(problem.domain.layout).get("x", problem.domain.dim)
@@ -55,4 +65,6 @@ def _dim(problem: Problem) -> int:
 def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value

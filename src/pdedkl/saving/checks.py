@@ -10,6 +10,7 @@ import numpy as np
 from ..domain import Coordinates
 from ..embeddings import MLP, LatentJet, Normalisation
 from ..inference import Posterior
+from ..inference.calibration import Calibration
 from ..kernels import BaseKernel, Component, Kernel
 from ..model import ENGINES, Model
 from ..observations import Observation, _check_operator_at
@@ -48,6 +49,8 @@ def _problem_of(made: Any) -> str | None:
             return f"{made.centre.shape[0]} coordinates for the layout {made.layout}"
         case BaseKernel() if len(made.groups) != made.log_variance.shape[0] or not all(made.groups):
             return f"{made.log_variance.shape[0]} variances for the groups {made.groups}"
+        case Calibration():
+            return _calibration(np.asarray(made.factors), made.orders)
         case Observation(noise=jax.Array()) if not np.all(np.asarray(made.noise) >= 0):
             return "a noise level below zero"
         case Component():
@@ -55,6 +58,12 @@ def _problem_of(made: Any) -> str | None:
         case Model() if made.engine not in ENGINES:
             return f"the engine {made.engine!r} is none of {', '.join(ENGINES)}"
     return None
+
+
+def _calibration(factors: np.ndarray, orders: tuple[int, ...]) -> str | None:
+    if len(factors) != len(orders) or not orders or list(orders) != sorted(set(orders)):
+        return f"{len(factors)} factors for the orders {orders}"
+    return None if np.all((factors > 0) & np.isfinite(factors)) else "a factor that is not positive"
 
 
 def _coordinates(indices: tuple[int, ...], layout: tuple[tuple[str, int], ...], scalar: bool) -> str | None:

@@ -20,6 +20,7 @@ from ..embeddings import (
     Residual,
 )
 from ..inference import Posterior
+from ..inference.calibration import Calibration
 from ..kernels import BaseKernel, Component, Kernel, Matern, RationalQuadratic, SquaredExponential
 from ..means import ConstantMean, FunctionMean, ZeroMean
 from ..model import Model
@@ -38,6 +39,7 @@ _CLASSES: dict[str, type] = {
     "affine": Affine,
     "base-kernel": BaseKernel,
     "bottleneck": Bottleneck,
+    "calibration": Calibration,
     "coefficient": Coefficient,
     "component": Component,
     "composed": Composed,

@@ -22,6 +22,9 @@ from .validation import Validation
 MODELS = ("dkl", "linear", "gp")
 RECIPES = ("default", "paper")
 
+# Fresh values of the source and of each kind of condition that set the size of error bars.
+CALIBRATING_POINTS = 500
+
 
 @dataclass(frozen=True, eq=False)
 class Training:
@@ -75,6 +78,7 @@ def fit(
     groups: int | None = None,
     prior_strength: float | None = None,
     validation: Sequence[Observation] | Observation | None = None,
+    calibrate: bool | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 2.0,
     callbacks: Sequence[Callback] = (),
@@ -87,6 +91,10 @@ def fit(
     directions by evidence, from the given observations alone; `latent_dim` and `groups` fix their number instead, and
     `prior_strength` sets the strength of the prior on weights (0.1). Where fresh values of source or conditions can be
     had, pass some as `validation`: they choose the kernel and the prior's strength, and are not conditioned on.
+
+    Error bars are then multiplied by factors that fit fresh values of a problem's source and conditions; where there
+    are none, as of a domain, values of the data left out one by one. `calibrate` turns that off, or on for the paper's
+    recipe, which has none.
 
     With a `checkpoint` the run is stored in that file as it goes on; called again after a kill, with the same
     arguments, it continues and ends in exactly the same parameters. Ctrl-C ends the run after the step under way and
@@ -123,6 +131,10 @@ def fit(
             best = run.run()
     trained = best.trained
     posterior = condition(trained.model, found)
+    if recipe == "default" if calibrate is None else calibrate:
+        new_values = getattr(problem, "fresh", None)
+        known = new_values(CALIBRATING_POINTS, seed=seed, purpose="calibration") if new_values else ()
+        posterior = posterior.calibrated(known)
     tracing, compiling = preparation()
     report = Training(
         recipe=recipe,

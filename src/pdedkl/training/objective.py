@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -204,22 +204,40 @@ def left_out_errors(objective: Objective, x: Vector) -> tuple[Float[Array, " n"]
     return tuple(jnp.split(errors, offsets(system.sections)[1:-1]))
 
 
-def left_out_error(objective: Objective, x: Vector) -> float:
-    """The root mean square of those errors, relative to the size of the data; the largest over the observations.
+class LeftOut(NamedTuple):
+    """Left-out errors of one observation, root mean square, relative to the size of its data.
 
-    What noise of a known size explains is taken off, with a margin for chance. Observations of a few values count only
-    if there are no others.
+    `error` is what noise of a known size does not explain, with a margin for chance; `noise` is the learned level, by
+    the `name` of which it goes, and zero where it is known.
     """
+
+    name: str
+    error: float
+    noise: float
+
+
+def left_out(objective: Objective, x: Vector) -> list[LeftOut]:
+    """One for each observation. Observations of a few values count only if there are no others."""
     scales = data_scales(objective.observations)
+    levels = model_at(objective, x).log_noise
     found = []
     most = max(map(len, objective.observations))
     for item, errors in zip(objective.observations, left_out_errors(objective, x)):
         if len(item) < min(FEWEST_TO_LEAVE_OUT, most):
             continue
-        known = 0.0 if item.noise_name is not None else float(jnp.mean(item.noise_variance({})))
-        excess = float(jnp.mean(errors**2)) - KNOWN_NOISE_MARGIN * known
-        found.append(np.sqrt(excess if not excess < 0 else 0.0) / scales[item.noise_name or item.name])
-    return max(found) if np.all(np.isfinite(found)) else float("inf")
+        learned = item.noise_name is not None
+        variance = float(jnp.mean(item.noise_variance(levels)))
+        excess = float(jnp.mean(errors**2)) - (0.0 if learned else KNOWN_NOISE_MARGIN * variance)
+        name = item.noise_name or item.name
+        error = float(np.sqrt(excess if not excess < 0 else 0.0)) / scales[name]
+        found.append(LeftOut(name, error, np.sqrt(variance) / scales[name] if learned else 0.0))
+    return found
+
+
+def left_out_error(objective: Objective, x: Vector) -> float:
+    """The largest of those errors."""
+    errors = [item.error for item in left_out(objective, x)]
+    return max(errors) if np.all(np.isfinite(errors)) else float("inf")
 
 
 def signal_variance(observations: Sequence[Observation]) -> float:

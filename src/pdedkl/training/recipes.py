@@ -27,7 +27,7 @@ from ..kernels import Kernel
 from ..model import Model
 from ..observations import Observation
 from . import starts
-from .objective import Objective, left_out_error, signal_variance
+from .objective import LeftOut, Objective, left_out, signal_variance
 from .phases import Trained, Trainer
 from .validation import Score, Validation
 
@@ -39,6 +39,8 @@ ROUNDS_OF_A_SUM = 4
 # Iterations over all parameters at once in each round of a richer kernel.
 TOGETHER = 80
 ROUNDS_OF_A_NETWORK = 10
+# Iterations with frozen weights that show whether a richer kernel could gain anything.
+GLANCE = 15
 WIDTH = 64
 # Strengths of the prior that validation data choose from, as multiples of the usual one.
 OTHER_STRENGTHS = (10.0, 0.1)
@@ -47,6 +49,8 @@ OTHER_STRENGTHS = (10.0, 0.1)
 EXPLAINED = 1e-5
 # Below this a richer kernel is not worth its time, which is more than that of all simple ones together.
 NEARLY_EXPLAINED = 1e-4
+# Left-out errors scatter about the noise, and include what is not known for lack of points.
+NOISE_MARGIN = 1.2
 # Evidence per point that decides which candidate is tried first.
 CLEARLY_BETTER = 0.5
 # Evidence, in nats, that a richer kernel has to gain.
@@ -62,9 +66,24 @@ class Candidate:
     validation: Validation | None = None
 
     @cached_property
+    def left_out_each(self) -> list[LeftOut]:
+        """The relative errors of values left out; computed only where a decision hangs on them."""
+        return left_out(self.trained.objective, self.trained.x)
+
+    @property
     def left_out(self) -> float:
-        """The relative error of values left out; computed only where a decision hangs on it."""
-        return left_out_error(self.trained.objective, self.trained.x)
+        errors = [item.error for item in self.left_out_each]
+        return max(errors) if np.all(np.isfinite(errors)) else np.inf
+
+    @property
+    def noise_is_left(self) -> bool:
+        """Whether one observation follows from the others, and all others do up to noise of the size that was learned.
+
+        A kernel that is too stiff takes what it cannot follow for noise as well, so this is a sign, no proof.
+        """
+        errors = [item.error for item in self.left_out_each]
+        noisy = [item for item in self.left_out_each if item.error >= NEARLY_EXPLAINED]
+        return min(errors) < NEARLY_EXPLAINED and all(item.error < NOISE_MARGIN * item.noise for item in noisy)
 
     @cached_property
     def validated(self) -> Score | None:
@@ -186,26 +205,54 @@ class Default:
 
     def _richer(self) -> None:
         """Products of inputs in the projection's map; then the best so far plus what each input and all inputs add."""
+        if self._only_noise_is_left():
+            return
         for linear in self._trained("projection"):
             kernel = starts.quadratic(self.domain, linear.trained.model.kernel, WIDTH, self.options.seed)
             self._improve("quadratic", self._warm(kernel, linear), ROUNDS_OF_A_NETWORK)
-        best, chosen = self.best, self.options.latent_dim or self.options.groups
-        if not (chosen or best.explained or self.trainer.monitor.stopped):
-            others = [("additive", starts.on_each_input), ("inputs", starts.on_inputs)]
-            kernel, name = best.trained.model.kernel, best.name
-            for other, build in others:
-                if other != best.name:
-                    kernel, name = kernel + build(self.domain, 1e-2 * self.variance), f"{name} + {other}"
-            self._improve(name, self._warm(kernel, best), ROUNDS_OF_A_SUM)
+        if not (self._chosen or self.best.explained or self.trainer.monitor.stopped):
+            name, model = self._sum()
+            self._improve(name, model, ROUNDS_OF_A_SUM)
+
+    @property
+    def _chosen(self) -> bool:
+        return bool(self.options.latent_dim or self.options.groups)
+
+    def _sum(self) -> tuple[str, Model]:
+        """The best kernel so far plus what each input and all inputs add."""
+        best = self.best
+        kernel, name = best.trained.model.kernel, best.name
+        for other, build in (("additive", starts.on_each_input), ("inputs", starts.on_inputs)):
+            if other != best.name:
+                kernel, name = kernel + build(self.domain, 1e-2 * self.variance), f"{name} + {other}"
+        return name, self._warm(kernel, best)
+
+    def _only_noise_is_left(self) -> bool:
+        """Whether what is left looks like noise, and a richer kernel finds nothing in it at a first glance."""
+        if not self.best.noise_is_left:
+            return False
+        name, model = self._sum()
+        objective = Objective(model, self.observations, self.options.strength)
+        glance = self.trainer.fit_kernel(f"{name}?", objective, GLANCE)
+        return not glance.value < self.best.trained.value - WORTH_A_COMPONENT
 
     def _trained(self, name: str) -> list[Candidate]:
         return [item for item in self.candidates if item.name == name]
 
     def _warm(self, kernel: Kernel, simpler: Candidate) -> Model:
         """A model of a richer kernel; its noise starts at what the simpler one gets wrong of left-out values."""
-        model = starts.model_of(kernel, self.observations, noise=min(simpler.left_out, starts.INITIAL_NOISE))
+        model = starts.model_of(kernel, self.observations)
+        wrong: dict[str, float] = {}
+        for item in simpler.left_out_each:
+            wrong[item.name] = max(item.error, wrong.get(item.name, 0.0))
         learned = simpler.trained.model.log_noise
-        return starts.with_noise(model, {name: jnp.maximum(model.log_noise[name], learned[name]) for name in learned})
+        start = {
+            name: jnp.maximum(
+                level + np.log(min(wrong.get(name, 1.0) / starts.INITIAL_NOISE, 1.0) or 1e-300), learned[name]
+            )
+            for name, level in model.log_noise.items()
+        }
+        return starts.with_noise(model, start)
 
     def _alternate(self, name: str, kernel: Kernel) -> None:
         objective = Objective(starts.model_of(kernel, self.observations), self.observations, self.options.strength)

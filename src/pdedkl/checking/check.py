@@ -1,0 +1,149 @@
+"""A check that needs no exact solution: fresh values of source and conditions against what was predicted there.
+
+A forward problem knows its source and its conditions everywhere, so new values cost nothing. They show whether error
+bars hold, and what the error of `u` is about: inside, where nothing is known of `u`, its standard deviation says, once
+it has been held to the values at the boundary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from .. import metrics
+from ..inference import Posterior, condition
+from ..inference.calibration import calibration_of
+from ..observations import Learned
+from ..training.starts import with_noise
+
+# Error bars are right if so many of the values are in the 95 % interval, and `z` is of this size.
+COVERED, Z = (0.90, 0.985), (0.6, 1.4)
+# Errors below this part of the size of the values are rounding: error bars can only be too narrow there.
+ROUNDING = 1e-6
+# A claim that was off by more than this says that the kernel does not fit the solution.
+MISFIT = 2.0
+# Noise rules an error that would fall by so much if the noise were a tenth.
+RULED_BY_NOISE = 0.6
+
+ADVICE = {
+    "rounding": "Nothing is left to gain: the error is as small as 64-bit numbers allow here.",
+    "noise": "The noise of the data rules the error: more measurements, or better ones, lower it.",
+    "points": "There are too few points for this solution: add some where the posterior is least sure, with "
+    "problem.refine(posterior, n), and fit again.",
+    "model": "The kernel does not fit the solution well: add points, let fresh values choose the kernel with "
+    "fit(…, validation=problem.fresh(200)), or try a larger latent_dim.",
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Fresh values of one operator. `error` and `claimed`, the error bar, are root mean squares relative to `size`."""
+
+    name: str
+    points: int
+    size: float
+    error: float
+    claimed: float
+    z_rms: float
+    coverage: float
+    worst: tuple[float, ...]
+    worst_error: float
+
+    @property
+    def calibrated(self) -> bool:
+        if self.error < ROUNDING:
+            return self.z_rms <= Z[1]
+        return Z[0] <= self.z_rms <= Z[1] and COVERED[0] <= self.coverage <= COVERED[1]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What fresh values say of a posterior.
+
+    `error_u` is the estimated error of `u` inside, relative to its size (not relative where `u` is zero). `ruled_by` is
+    one of `"rounding"`, `"noise"`, `"points"` and `"model"`. `compared_with` says what error bars were set by.
+    """
+
+    calibrated: bool
+    error_u: float
+    ruled_by: str
+    advice: str
+    compared_with: str
+    comparisons: tuple[Comparison, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        parts = [asdict(item) | {"calibrated": item.calibrated} for item in self.comparisons]
+        return asdict(self) | {"comparisons": parts}
+
+    def __str__(self) -> str:
+        lines = [
+            f"{'Calibrated' if self.calibrated else 'Not calibrated'}; the error of u is about {self.error_u:.1e}."
+        ]
+        for item in self.comparisons:
+            lines.append(
+                f"  {item.name}: error {item.error:.1e}, claimed {item.claimed:.1e}; {item.coverage:.1%} of "
+                f"{item.points} fresh values are in their 95 % intervals"
+            )
+        worst = max(self.comparisons, key=lambda item: item.worst_error)
+        place = ", ".join(f"{value:.3g}" for value in worst.worst[:6]) + (", …" if len(worst.worst) > 6 else "")
+        lines.append(f"  worst: {worst.name} at ({place}), off by {worst.worst_error:.1e}")
+        return "\n".join([*lines, self.advice])
+
+
+def check(posterior: Posterior, problem: Any, n: int = 500, seed: int = 0) -> Verdict:
+    """Compare a posterior with `n` fresh values each of the source and of the conditions of its problem."""
+    fresh = problem.fresh(n, seed=seed, purpose="check")
+    comparisons = tuple(_comparison(posterior, item) for item in fresh)
+    inside = problem.interior(n, seed)
+    u = posterior.predict(inside)
+    size = float(np.sqrt(np.mean(u.mean**2))) or 1.0
+    error_u = float(np.sqrt(np.mean(u.variance))) / size
+    cause = _cause(posterior, fresh, inside, error_u)
+    return Verdict(
+        calibrated=all(item.calibrated for item in comparisons),
+        error_u=error_u,
+        ruled_by=cause,
+        advice=ADVICE[cause],
+        compared_with="nothing" if posterior.calibration is None else posterior.calibration.source,
+        comparisons=comparisons,
+    )
+
+
+def _comparison(posterior: Posterior, fresh: Any) -> Comparison:
+    found, truth = posterior.predict(fresh.points, fresh.operator), np.asarray(fresh.values)
+    size = float(np.sqrt(np.mean(truth**2))) or float(np.sqrt(np.mean(found.variance))) or 1.0
+    errors = np.abs(truth - found.mean) / size
+    worst = int(np.argmax(errors))
+    return Comparison(
+        name=fresh.name,
+        points=len(fresh),
+        size=size,
+        error=float(np.sqrt(np.mean(errors**2))),
+        claimed=float(np.sqrt(np.mean(found.variance))) / size,
+        z_rms=metrics.z_rms(found.mean, found.std, truth),
+        coverage=metrics.coverage(found.mean, found.std, truth, (0.95,))["0.95"],
+        worst=tuple(np.asarray(fresh.points)[worst].tolist()),
+        worst_error=float(errors[worst]),
+    )
+
+
+def _cause(posterior: Posterior, fresh: Sequence[Any], inside: np.ndarray, error_u: float) -> str:
+    if error_u < ROUNDING:
+        return "rounding"
+    plain = condition(posterior.model, posterior.observations)
+    less = _with_a_tenth_of_the_noise(posterior).predict(inside).variance
+    if np.sqrt(np.mean(less)) < RULED_BY_NOISE * np.sqrt(np.mean(plain.predict(inside).variance)):
+        return "noise"
+    factors = calibration_of([plain._compared(item) for item in fresh], (), "").factors
+    return "model" if float(np.max(np.asarray(factors))) > MISFIT else "points"
+
+
+def _with_a_tenth_of_the_noise(posterior: Posterior) -> Posterior:
+    model = with_noise(posterior.model, {name: v + np.log(0.1) for name, v in posterior.model.log_noise.items()})
+    known = lambda item: not isinstance(item.noise, Learned)
+    data = [eqx.tree_at(lambda o: o.noise, o, 0.1 * o.noise) if known(o) else o for o in posterior.observations]
+    return condition(model, data)

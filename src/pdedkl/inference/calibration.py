@@ -1,0 +1,80 @@
+"""Factors for standard deviations, from values that a posterior was not conditioned on.
+
+A posterior that was trained on its data is too sure of itself, or not sure enough. How large `z = (y − m)/s` is at
+fresh values says by how much: multiplying `s` by that is right on average. Values of `u` and of its source need
+different factors: a source that is known at every data point may be predicted ten times better than claimed while noise
+on the boundary rules `u`. So there is one factor for each order of derivatives that was compared, and a geometric mean
+between them for the orders in between.
+
+Multiplying the covariance of `A u` with `B u` by the factors of both keeps it positive definite; means do not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..operators import Operator
+
+# A normal variable is within so many standard deviations with probability 0.95.
+WIDTH = 1.959963984540054
+# Values that agree to the last bit say that a claim is wide, not that it should be zero.
+SMALLEST, LARGEST = 1e-3, 1e6
+
+
+class Calibration(eqx.Module):
+    """`factors[k]` multiplies standard deviations of operators of order `orders[k]`; `source` says where from."""
+
+    factors: Float[Array, " k"]
+    orders: tuple[int, ...] = eqx.field(static=True)
+    source: str = eqx.field(static=True)
+
+    def factor(self, operator: Operator) -> Float[Array, ""]:
+        """The factor of this operator: beyond the orders that were compared, that of the nearest."""
+        return jnp.exp(jnp.interp(operator.order, jnp.asarray(self.orders, dtype=float), jnp.log(self.factors)))
+
+
+class Compared(NamedTuple):
+    """Errors `y − m` of operators of one order, the variance that was claimed, and that of the noise of `y`."""
+
+    order: int
+    errors: np.ndarray
+    variance: np.ndarray
+    noise: np.ndarray
+
+
+def calibration_of(fresh: Sequence[Compared], left_out: Sequence[Compared], source: str) -> Calibration:
+    """The factors that make `z` standard normal, order by order; left-out values never narrow an error bar."""
+    least = {item.order: 1.0 for item in left_out} | {item.order: SMALLEST for item in fresh}
+    factors = []
+    for order in (orders := tuple(sorted(least))):
+        same = [item for item in (*fresh, *left_out) if item.order == order]
+        columns = (np.concatenate([item[k] for item in same]) for k in (1, 2, 3))
+        factors.append(max(factor_of(*columns), least[order]))
+    return Calibration(jnp.asarray(factors), orders, source)
+
+
+def factor_of(errors: np.ndarray, variance: np.ndarray, noise: np.ndarray) -> float:
+    """The `c` for which `z = e / √(c² v + noise)` has spread 1, by bisection: the spread falls as `c` grows."""
+    low, high = np.log(SMALLEST), np.log(LARGEST)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        total = np.exp(2 * middle) * variance + noise
+        z = np.divide(errors, np.sqrt(total), out=np.where(errors == 0, 0.0, np.inf), where=total > 0)
+        low, high = (middle, high) if spread(z) > 1 else (low, middle)
+    return float(np.exp(0.5 * (low + high)))
+
+
+def spread(z: np.ndarray) -> float:
+    """The standard deviation of a normal distribution with these `z`, about zero.
+
+    The geometric mean of two answers: the root mean square, which outliers rule, and the 95 % quantile of `|z|` over
+    that of a normal variable, which they do not touch. One keeps `z` in bounds, the other the coverage.
+    """
+    size = np.abs(z)
+    return float(np.sqrt(np.sqrt(np.mean(size**2)) * np.quantile(size, 0.95) / WIDTH))
