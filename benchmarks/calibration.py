@@ -39,7 +39,7 @@ def one(name: str, noise: float, seed: int) -> dict:
     data = problem.sample(seed=seed, noise=noise)
     fitted = pk.fit(problem, data, seed=seed)
     uncalibrated = pk.condition(fitted.model, data)
-    operators = {"u": pk.identity, "f": problem.operator, "slope": pk.D(problem.domain.coordinates("x")[0])}
+    operators = {"u": pk.identity, "f": problem.operator, "slope": pk.D(first_coordinate(problem))}
     found = {}
     for region, points in places(problem, seed).items():
         for kind, operator in operators.items():
@@ -68,6 +68,11 @@ def one(name: str, noise: float, seed: int) -> dict:
         "found": found,
         "check": verdict.to_json(),
     }
+
+
+def first_coordinate(problem):
+    x = problem.domain.coordinates("x")
+    return x if x.scalar else x[0]
 
 
 def places(problem, seed: int) -> dict:

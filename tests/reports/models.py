@@ -26,6 +26,9 @@ VARIABLE = pk.Divergence(X, lambda q: jnp.eye(3) + 0.3 * jnp.outer(X(q), X(q))) 
 # The same mixed derivatives everywhere: one rotation does.
 MIXED = pk.Diffusion(X, np.array([[2.0, 0.5, 0.1], [0.5, 1.0, -0.2], [0.1, -0.2, 0.7]])) - pk.D(T)
 
+# Two places at once, of which one is looked at for its slope.
+PERIODIC = pk.D(X[0]) - pk.Shift(X[0], 1.0) @ pk.D(X[0])
+
 
 def points(n: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).uniform(DOMAIN.lower, DOMAIN.upper, (n, DIM))
@@ -73,6 +76,7 @@ MODELS = {
         _deep(_network(2, "tanh", 6), pk.Matern52()) + pk.ard(DOMAIN),
         VARIABLE,
     ),
+    "periodic": lambda: (_deep(_affine()) + pk.ard(DOMAIN), PERIODIC),
     "networks": lambda: (
         _deep(pk.Residual(DIM, 2, width=6, depth=1, activation="square", key=_key(2)))
         + _deep(pk.MLP(DIM, 3, width=9, depth=2, key=_key(3)), pk.RationalQuadratic(1.3))

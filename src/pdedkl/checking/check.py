@@ -144,6 +144,8 @@ def _cause(posterior: Posterior, fresh: Sequence[Any], inside: np.ndarray, error
 
 def _with_a_tenth_of_the_noise(posterior: Posterior) -> Posterior:
     model = with_noise(posterior.model, {name: v + np.log(0.1) for name, v in posterior.model.log_noise.items()})
-    known = lambda item: not isinstance(item.noise, Learned)
-    data = [eqx.tree_at(lambda o: o.noise, o, 0.1 * o.noise) if known(o) else o for o in posterior.observations]
+    data = []
+    for item in posterior.observations:
+        known = None if isinstance(item.noise, Learned) else 0.1 * item.noise
+        data.append(item if known is None else eqx.tree_at(lambda o: o.noise, item, known))
     return condition(model, data)

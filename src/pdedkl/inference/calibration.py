@@ -3,14 +3,15 @@
 A posterior that was trained on its data is too sure of itself, or not sure enough. How large `z = (y − m)/s` is at
 fresh values says by how much: multiplying `s` by that is right on average. Values of `u` and of its source need
 different factors: a source that is known at every data point may be predicted ten times better than claimed while noise
-on the boundary rules `u`. So there is one factor for each order of derivatives that was compared, and a geometric mean
-between them for the orders in between.
+on the boundary rules `u`. So there is one factor for each order of derivatives that was compared, and an order in
+between takes that of the one below: what rules `u` rules its slopes.
 
 Multiplying the covariance of `A u` with `B u` by the factors of both keeps it positive definite; means do not change.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -35,8 +36,8 @@ class Calibration(eqx.Module):
     source: str = eqx.field(static=True)
 
     def factor(self, operator: Operator) -> Float[Array, ""]:
-        """The factor of this operator: beyond the orders that were compared, that of the nearest."""
-        return jnp.exp(jnp.interp(operator.order, jnp.asarray(self.orders, dtype=float), jnp.log(self.factors)))
+        """The factor of the highest order that was compared and is not above the operator's."""
+        return self.factors[max(bisect_right(self.orders, operator.order) - 1, 0)]
 
 
 class Compared(NamedTuple):

@@ -90,17 +90,18 @@
     throw new Error("unknown embedding " + h.kind);
   }
 
-  // The rows of one observation, as seen by one group of latent coordinates: arrays and how far apart their rows are.
-  function readPart(part, start, stop, k, view) {
+  // The rows of one observation, or of one of the places that its operator looks at, as seen by one group of latent
+  // coordinates: arrays and how far apart their rows are. They are kept `from` one row on, and add `to` others.
+  function readPart(part, { to, from, n }, k, view) {
     const zeros = { values: new Float64Array(k), step: 0 };
     const read = (ref) => ref ? { values: view(ref), step: ref.shape[0] > 1 ? ref.shape[1] : 0 } : zeros;
-    const G = read(part.diffusion), n = stop - start, trace = new Float64Array(n);
+    const G = read(part.diffusion), trace = new Float64Array(n);
     for (let j = 0; j < n; j++) {
       for (let a = 0, at = j * G.step; a < k; a++) {
         trace[j] += part.diffusion ? G.values[at + (part.full ? a * (a + 3) / 2 : a)] : 0;
       }
     }
-    return { start, stop, c: read(part.c), drift: read(part.drift), G, trace, full: part.full,
+    return { to, from, n, c: read(part.c), drift: read(part.drift), G, trace, full: part.full,
       order: part.diffusion ? 2 : part.drift ? 1 : 0 };
   }
 
@@ -117,7 +118,7 @@
         prior += term.variance;
         return { ...term, k, profile: PROFILES[component.profile.kind](component.profile), z: view(term.z),
           rotation: term.rotation && view(term.rotation),
-          parts: term.parts.map((part, i) => readPart(part, data.starts[i], data.starts[i + 1], k, view)) };
+          parts: term.parts.map((part, i) => readPart(part, data.parts[i], k, view)) };
       }),
     }));
 
@@ -138,7 +139,7 @@
     function prepare(term, own, slots) {
       const k = term.k, m = slots.length, still = term.members.map((_, a) => a).filter((a) => !slots.includes(a));
       const parts = term.parts.map((part) => {
-        const n = part.stop - part.start, rows = [], sums = [0, 1, 2].map(() => new Float64Array(n));
+        const n = part.n, sums = [0, 1, 2].map(() => new Float64Array(n));
         const gather = ({ values, step }) => {
           if (part.full && values === part.G.values) return { values, step };
           const count = step ? n : 1, out = new Float64Array(count * m);
@@ -147,13 +148,13 @@
         };
         for (let i = 0; i < n; i++) {
           for (const a of still) {
-            const delta = own[a] - term.z[(part.start + i) * k + a];
+            const delta = own[a] - term.z[(part.from + i) * k + a];
             sums[0][i] += 0.5 * delta * delta;
             sums[1][i] += part.drift.values[i * part.drift.step + a] * delta;
             sums[2][i] += part.G.values[i * part.G.step + a] * delta * delta;
           }
         }
-        const z = gather({ values: term.z.subarray(part.start * k, part.stop * k), step: k });
+        const z = gather({ values: term.z.subarray(part.from * k, (part.from + n) * k), step: k });
         return { ...part, sums, z: z.values, drift: gather(part.drift), G: gather(part.G) };
       });
       return { term, slots, parts };
@@ -163,9 +164,9 @@
     function accumulate({ term, slots, parts }, own, out) {
       const { profile, variance } = term, m = slots.length, x = Float64Array.from(slots, (a) => own[a]);
       for (const part of parts) {
-        const { start, stop, order, full, trace, z } = part, [s0, v0, w0] = part.sums;
+        const { to, n, order, full, trace, z } = part, [s0, v0, w0] = part.sums;
         const c = part.c.values, cStep = part.c.step, b = part.drift.values, bStep = part.drift.step;
-        const G = part.G.values, gStep = part.G.step, n = stop - start;
+        const G = part.G.values, gStep = part.G.step;
         for (let i = 0, at = 0; i < n; i++) {
           let s = s0[i], v = v0[i], w = w0[i];
           if (order === 0) {
@@ -186,10 +187,10 @@
             }
           }
           if (profile === null) {
-            out[start + i] += variance * Math.exp(-s) * (c[i * cStep] - trace[i] + v + w);
+            out[to + i] += variance * Math.exp(-s) * (c[i * cStep] - trace[i] + v + w);
           } else {
             profile(s);
-            out[start + i] += variance * (c[i * cStep] * f[0] + f[1] * (trace[i] - v) + f[2] * w);
+            out[to + i] += variance * (c[i * cStep] * f[0] + f[1] * (trace[i] - v) + f[2] * w);
           }
         }
       }

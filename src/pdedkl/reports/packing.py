@@ -23,7 +23,7 @@ from scipy.linalg import solve_triangular
 
 from ..embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, LatentJet, Linear, Residual
 from ..inference import Posterior
-from ..inference.engines import ClosedForm
+from ..inference.engines import ClosedForm, Jets, terms_of
 from ..inference.posterior import ROUNDING as VARIANCE_ROUNDING
 from ..kernels import Component, Matern, Profile, RationalQuadratic, SquaredExponential
 from ..means import ConstantMean, Mean, ZeroMean
@@ -73,17 +73,22 @@ def pack(posterior: Posterior, most_bytes: int = BYTES) -> tuple[Packed, str]:
     arrays = Arrays()
     kernel = posterior.model.kernel
     sections = _sections(posterior)
-    starts = np.cumsum([0, *(len(item) for item in posterior.observations)]).tolist()
+    sizes = [len(item) for item in posterior.observations]
+    # An operator that looks at several places has rows at each, which add up to one.
+    places = [
+        (to, n) for to, n, rows in zip(np.cumsum([0, *sizes]).tolist(), sizes, sections) for _ in terms_of(rows[0])
+    ]
+    begins = np.cumsum([0, *(n for _, n in places)]).tolist()
     normalisation = kernel.components[0].normalisation
     data: Packed = {
-        "rows": starts[-1],
-        "starts": starts,
+        "rows": sum(sizes),
+        "parts": [{"to": to, "from": begin, "n": n} for (to, n), begin in zip(places, begins)],
         "centre": np.asarray(normalisation.centre).tolist(),
         "scale": np.asarray(normalisation.scale).tolist(),
         "constant": _prior_mean(posterior.model.mean),
         "alpha": arrays.add(posterior.alpha),
         "components": [
-            _component(component, [rows[number] for rows in sections], arrays)
+            _component(component, [jet for rows in sections for jet in terms_of(rows[number])], arrays)
             for number, component in enumerate(kernel.components)
         ],
     }
@@ -94,10 +99,8 @@ def pack(posterior: Posterior, most_bytes: int = BYTES) -> tuple[Packed, str]:
     return data, arrays.base64()
 
 
-def _sections(posterior: Posterior) -> list[tuple[LatentJet, ...]]:
-    """The latent jets of all observations, in order."""
-    if several := [str(o.operator) for o in posterior.observations if len(o.operator.local_terms()) > 1]:
-        raise NotShownError(f"the operator {several[0]} looks at several points at once")
+def _sections(posterior: Posterior) -> list[tuple[Jets, ...]]:
+    """The latent jets of all observations, in order, those of each component."""
     if posterior.model.engine == "closed-form":
         return list(posterior.sections)
     model = posterior.model
