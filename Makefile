@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: demo pictures test lint types unit bench-core accuracy accuracy-paper calibration lock clean
+.PHONY: demo pictures test lint types unit bench-core accuracy accuracy-paper calibration refinement lock clean
 
 # The heat equation in 50 dimensions, from 600 points.
 demo: $(VENV)/ready
@@ -50,6 +50,10 @@ accuracy-paper: $(VENV)/ready
 # Very long: twelve problems, three levels of noise, five seeds, two fits at a time; called again, it goes on.
 calibration: $(VENV)/ready
 	$(RUN) benchmarks/calibration.py
+
+# Chosen points against random ones.
+refinement: $(VENV)/ready
+	$(RUN) benchmarks/refinement.py
 
 # Everything is pinned with hashes; the package itself is installed in place.
 $(VENV)/ready: requirements.lock pyproject.toml

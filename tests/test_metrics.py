@@ -25,7 +25,7 @@ def test_relative_error_and_its_flag():
 def test_coverage_counts_intervals():
     draws = np.random.default_rng(1).normal(size=(2, 20_000))
     found = metrics.coverage(draws[0], np.full(20_000, math.sqrt(2)), draws[0] + math.sqrt(2) * draws[1])
-    assert set(found) == {"0.5", "0.9", "0.95"}
+    assert set(found) == {"0.5", "0.8", "0.9", "0.95", "0.99"}
     assert all(abs(value - float(level)) < 0.01 for level, value in found.items())
     lower, upper = norm.interval(0.9, MEAN, STD)
     assert metrics.coverage(MEAN, STD, TRUTH)["0.9"] == np.mean((lower <= TRUTH) & (upper >= TRUTH))
@@ -37,6 +37,31 @@ def test_scores_equal_their_definitions():
     width = np.mean(norm.ppf(0.975, MEAN, STD) - norm.ppf(0.025, MEAN, STD))
     expected = width / np.sqrt(np.mean((MEAN - TRUTH) ** 2))
     assert metrics.sharpness(MEAN, STD, TRUTH) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_calibration_error_is_zero_only_where_all_levels_hold():
+    z = norm.ppf((np.arange(10_000) + 0.5) / 10_000)
+    zero, one = np.zeros_like(z), np.ones_like(z)
+    assert metrics.calibration_error(zero, one, z) < 1e-3
+    wide = metrics.coverage(zero, 3 * one, z)
+    expected = np.mean([abs(value - float(level)) for level, value in wide.items()])
+    assert metrics.calibration_error(zero, 3 * one, z) == pytest.approx(expected) and expected > 0.1
+
+
+def test_the_histogram_of_z_counts_points():
+    parts, edges = metrics.z_histogram(MEAN, STD, TRUTH, [-1.0, 0.0, 1.0])
+    z = (TRUTH - MEAN) / STD
+    np.testing.assert_allclose(parts, [np.mean((z >= -1) & (z < 0)), np.mean((z >= 0) & (z <= 1))])
+    np.testing.assert_array_equal(edges, [-1.0, 0.0, 1.0])
+    assert np.sum(metrics.z_histogram(MEAN, 1e6 * STD, TRUTH)[0]) == pytest.approx(1.0)
+
+
+def test_the_bootstrap_band_holds_the_spread_of_a_mean_square():
+    z = np.random.default_rng(3).normal(size=4000)
+    low, high = metrics.bootstrap(metrics.z_rms, np.zeros(4000), np.ones(4000), z)
+    assert low < metrics.z_rms(np.zeros(4000), np.ones(4000), z) < high
+    assert (high - low) / 2 == pytest.approx(1.96 / math.sqrt(2 * 4000), rel=0.3)
+    assert metrics.bootstrap(metrics.z_rms, *(np.ones(5),) * 3) == (0.0, 0.0)
 
 
 def test_crps_equals_the_integral():

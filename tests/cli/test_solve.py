@@ -39,7 +39,10 @@ def test_the_folder_of_a_run(run):
     assert set(metrics) >= KEYS
     assert [metrics[key] for key in ("problem", "dim", "model", "n_u", "n_f")] == ["poisson", 2, "gp", 30, 30]
     assert 0 < metrics["error_u"] < 1e-2 < metrics["line_u"]
-    assert set(metrics["coverage_u"]) == {"0.5", "0.9", "0.95"}
+    assert set(metrics["coverage_u"]) == {"0.5", "0.8", "0.9", "0.95", "0.99"}
+    assert metrics["check"]["ruled_by"] in ("rounding", "noise", "points", "model")
+    assert metrics["error_u"] / 10 < metrics["check"]["error_u"] < 10 * metrics["error_u"]
+    assert metrics["calibration"]["source"] == "fresh values" and set(metrics["calibration"]["factors"]) == {"0", "2"}
     with open(run / "history.csv") as file:
         rows = list(csv.DictReader(file))
     assert float(rows[-1]["objective"]) < float(rows[0]["objective"])
