@@ -38,13 +38,12 @@ def one(name: str, noise: float, seed: int) -> dict:
     problem = (CASES | HARD_CASES)[name]().problem(name)
     data = problem.sample(seed=seed, noise=noise)
     fitted = pk.fit(problem, data, seed=seed)
-    uncalibrated = pk.condition(fitted.model, data)
     operators = {"u": pk.identity, "f": problem.operator, "slope": pk.D(first_coordinate(problem))}
     found = {}
     for region, points in places(problem, seed).items():
         for kind, operator in operators.items():
             truth = problem.truth(points, operator)
-            for method, posterior in (("raw", uncalibrated), ("calibrated", fitted)):
+            for method, posterior in (("raw", fitted.uncalibrated()), ("calibrated", fitted)):
                 predicted = posterior.predict(points, operator)
                 arrays = predicted.mean, predicted.std, truth
                 low, high = metrics.bootstrap(metrics.z_rms, *arrays, draws=200)

@@ -1,8 +1,8 @@
 """Do points from `problem.refine` lower the error faster than random ones? Run by `make refinement`.
 
-Half of a problem's points are drawn at random; the other half is either random too, or chosen by `refine` in two turns,
-with a fit after each. The kernel is that of the inputs, the cheapest to fit, on problems for which it has something left
-to gain.
+Half of a problem's points are drawn at random; the other half is either random too, or chosen by `refine` in two
+turns, with a fit after each. The kernel is that of the inputs, the cheapest to fit, on problems for which it has
+something left to gain.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def _comparison(posterior: Posterior, fresh: Any) -> Comparison:
 def _cause(posterior: Posterior, fresh: Sequence[Any], inside: np.ndarray, error_u: float) -> str:
     if error_u < ROUNDING:
         return "rounding"
-    plain = condition(posterior.model, posterior.observations)
+    plain = posterior.uncalibrated()
     less = _with_a_tenth_of_the_noise(posterior).predict(inside).variance
     if np.sqrt(np.mean(less)) < RULED_BY_NOISE * np.sqrt(np.mean(plain.predict(inside).variance)):
         return "noise"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from functools import partial
@@ -113,13 +114,17 @@ class Posterior(eqx.Module):
         of the data is compared with its prediction from all others; training has seen those, so they only widen.
         """
         found = check_observations(fresh) if len(fresh) else ()
-        plain = eqx.tree_at(lambda p: p.calibration, self, None, is_leaf=lambda node: node is None)
+        plain = self.uncalibrated()
         compared = [plain._compared(item) for item in found]
         orders = {item.order for item in compared}
         left_out = [item for item in plain._left_out() if item.order not in orders]
         names = ["fresh values"] * bool(compared) + ["left-out values"] * bool(left_out)
         calibration = calibration_of(compared, left_out, " and ".join(names))
-        return eqx.tree_at(lambda p: p.calibration, self, calibration, is_leaf=lambda node: node is None)
+        return dataclasses.replace(self, calibration=calibration)
+
+    def uncalibrated(self) -> Posterior:
+        """The same posterior with the standard deviations that the model itself claims."""
+        return dataclasses.replace(self, calibration=None)
 
     def _compared(self, fresh: Observation) -> Compared:
         predicted = self.predict(fresh.points, fresh.operator)
