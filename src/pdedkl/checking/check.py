@@ -132,14 +132,17 @@ def _comparison(posterior: Posterior, fresh: Any) -> Comparison:
 
 
 def _cause(posterior: Posterior, fresh: Sequence[Any], inside: np.ndarray, error_u: float) -> str:
+    """A kernel that does not fit takes for noise what it cannot follow, so the model is looked at before the noise."""
     if error_u < ROUNDING:
         return "rounding"
     plain = posterior.uncalibrated()
+    lowest = min(item.operator.order for item in fresh)
+    of_u = [plain._compared(item) for item in fresh if item.operator.order == lowest]
+    if float(calibration_of(of_u, (), "").factors[0]) > MISFIT:
+        return "model"
     less = _with_a_tenth_of_the_noise(posterior).predict(inside).variance
-    if np.sqrt(np.mean(less)) < RULED_BY_NOISE * np.sqrt(np.mean(plain.predict(inside).variance)):
-        return "noise"
-    factors = calibration_of([plain._compared(item) for item in fresh], (), "").factors
-    return "model" if float(np.max(np.asarray(factors))) > MISFIT else "points"
+    by_noise = np.sqrt(np.mean(less)) < RULED_BY_NOISE * np.sqrt(np.mean(plain.predict(inside).variance))
+    return "noise" if by_noise else "points"
 
 
 def _with_a_tenth_of_the_noise(posterior: Posterior) -> Posterior:
