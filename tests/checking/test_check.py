@@ -68,6 +68,22 @@ def test_noise_and_lack_of_points_are_told_apart():
     assert posterior.check(PROBLEM).ruled_by == "noise"
 
 
+def test_fresh_values_are_exact_whatever_noise_a_condition_states():
+    stated = pk.Problem(
+        domain=PROBLEM.domain,
+        operator=PROBLEM.operator,
+        source=PROBLEM.source,
+        conditions=[
+            pk.Dirichlet(on=PROBLEM.domain.boundary(PROBLEM.domain.coordinates("x")), value=PROBLEM.exact, noise=0.1)
+        ],
+    )
+    for purpose in ("calibration", "check"):
+        assert all(float(np.max(item.noise)) == 0 for item in stated.fresh(5, purpose=purpose))
+    posterior = conditioned()
+    again = posterior.calibrated(stated.fresh(500, purpose="calibration"))
+    np.testing.assert_allclose(again.calibration.factors, posterior.calibration.factors, rtol=1e-12)
+
+
 def test_the_worst_place_is_the_worst_of_the_fresh_values():
     posterior = conditioned()
     verdict = posterior.check(PROBLEM, n=50, seed=3)

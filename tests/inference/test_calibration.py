@@ -122,6 +122,12 @@ def test_left_out_values_widen_and_never_narrow():
     assert np.all(np.asarray(narrow.calibration.factors) > 10.0)
 
 
+def test_fresh_values_with_noise_widen_and_never_narrow():
+    noisy = [observed(pk.identity, 200, 3, 0.1), observed(LAPLACIAN, 200, 4, 0.1)]
+    assert np.all(np.asarray(posterior(variance=1e6).calibrated(noisy).calibration.factors) == 1.0)
+    assert np.all(np.asarray(posterior(variance=1e-8, noise=1e-8).calibrated(noisy).calibration.factors) >= 1.0)
+
+
 def test_orders_without_fresh_values_take_left_out_ones():
     found = posterior(variance=1e-6).calibrated(FRESH[1:])
     assert found.calibration.orders == (0, 2)

@@ -50,8 +50,13 @@ class Compared(NamedTuple):
 
 
 def calibration_of(fresh: Sequence[Compared], left_out: Sequence[Compared], source: str) -> Calibration:
-    """The factors that make `z` standard normal, order by order; left-out values never narrow an error bar."""
+    """The factors that make `z` standard normal, order by order.
+
+    Neither left-out values, which training has seen, nor values with noise narrow an error bar: errors that are no
+    larger than the noise say nothing about what is below it.
+    """
     least = {item.order: 1.0 for item in left_out} | {item.order: SMALLEST for item in fresh}
+    least |= {item.order: 1.0 for item in fresh if np.any(item.noise > 0)}
     factors = []
     for order in (orders := tuple(sorted(least))):
         same = [item for item in (*fresh, *left_out) if item.order == order]

@@ -109,9 +109,10 @@ class Posterior(eqx.Module):
     def calibrated(self, fresh: Sequence[Observation] = ()) -> Posterior:
         """The same posterior with standard deviations that fit what it was not conditioned on; means stay.
 
-        `fresh` are new values of the conditions and of the source, such as `problem.fresh(500)`; learned noise is not
-        theirs, so measured ones need a noise of known size. Of orders of derivatives that they do not have, each value
-        of the data is compared with its prediction from all others; training has seen those, so they only widen.
+        `fresh` are new values of the conditions and of the source, such as `problem.fresh(500, purpose="calibration")`.
+        Learned noise is not theirs, so measured ones need a noise of known size, and only widen. Of orders of
+        derivatives that they do not have, each value of the data is compared with its prediction from all others;
+        training has seen those, so they only widen too.
         """
         found = check_observations(fresh) if len(fresh) else ()
         plain = self.uncalibrated()

@@ -23,6 +23,7 @@ from .verification import Verification, verify
 BUDGETS = ("boundary", "initial", "source")
 # Streams of random numbers: new points of one kind never are old points of another.
 SAMPLED, FRESH, INTERIOR, VERIFIED, NOISE, CALIBRATED, CHECKED, REFINED = range(8)
+COMPARED = ("calibration", "check")
 STREAMS = {"validation": FRESH, "calibration": CALIBRATED, "check": CHECKED, "refinement": REFINED}
 
 
@@ -106,13 +107,17 @@ class Problem:
         """New observations to hold a posterior to: `n` of the source, `n` on the boundary and `n` at the start.
 
         No seed gives points that `sample` has given, and no two purposes (`"validation"`, `"calibration"`, `"check"`,
-        `"refinement"`) share points. What is known only at given points has no new ones.
+        `"refinement"`) share points. What is known only at given points has no new ones. Values for a calibration or a
+        check are exact, whatever noise the condition states: they come from its function.
         """
         if purpose not in STREAMS:
             raise ValueError(f"Unknown purpose {purpose!r}: choose one of {', '.join(STREAMS)}.")
         sampled = [statement for statement in self.statements if statement.budget]
         counts = dict.fromkeys(BUDGETS, check_count("n", n))
-        return self._observe(sampled, counts, check_count("seed", seed), STREAMS[purpose], sampler, 0.0)
+        found = self._observe(sampled, counts, check_count("seed", seed), STREAMS[purpose], sampler, 0.0)
+        if purpose not in COMPARED:
+            return found
+        return tuple(Observation(o.operator, o.points, o.values, "exact", o.name) for o in found)
 
     def refine(self, posterior: Any, n: int, seed: int = 0) -> tuple[Observation, ...]:
         """Observations at `n` new points that lower the variance of `u` most, to be added to its data.
