@@ -9,7 +9,7 @@ import pytest
 import ridge
 
 import pdedkl as pk
-from pdedkl.training import paper, phases, recipes
+from pdedkl.training import paper, phases, recipes, starts
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +99,13 @@ def test_a_gradient_that_is_not_finite_is_passed_by(monkeypatch):
     found = pk.fit(ridge.DOMAIN, ridge.observations(), model="linear")
     assert found.training.rejected >= len(calls) // 7 - 1
     assert np.isfinite(found.training.objective) and np.all(np.isfinite(found.predict(ridge.ELSEWHERE).mean))
+
+
+def test_ridges_of_each_group_start_within_it_even_where_nothing_was_seen():
+    """Directions that were found only in `x` leave none for `t`: one is made up, and none is zero or NaN."""
+    domain = pk.Domain(x=[(0, 1)] * 3, t=(0, 1))
+    rows = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    kernel = starts.ridges(domain, 1.0, rows, np.ones(2), 8, 4, 0)
+    matrix = np.asarray(starts.linear_map(kernel.components[0].embedding))
+    np.testing.assert_allclose(np.linalg.norm(matrix, axis=1), 1.0)
+    assert np.all(matrix[::2, 3] == 0) and np.all(matrix[1::2, :3] == 0)

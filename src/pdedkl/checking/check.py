@@ -32,7 +32,7 @@ RULED_BY_NOISE = 0.6
 ADVICE = {
     "rounding": "Nothing is left to gain: the error is as small as 64-bit numbers allow here.",
     "noise": "The noise of the data rules the error: more measurements, or better ones, lower it.",
-    "points": "There are too few points for this solution: add some where the posterior is least sure, with "
+    "points": "There are too few points for this solution: add some where they tell most, with "
     "problem.refine(posterior, n), and fit again.",
     "model": "The kernel does not fit the solution well: add points, let fresh values choose the kernel with "
     "fit(…, validation=problem.fresh(200)), or try a larger latent_dim.",
@@ -119,7 +119,7 @@ def _comparison(posterior: Posterior, fresh: Any) -> Comparison:
     errors = np.abs(truth - found.mean) / size
     worst = int(np.argmax(errors))
     return Comparison(
-        name=fresh.name,
+        name="u" if fresh.of_values else fresh.name,
         points=len(fresh),
         size=size,
         error=float(np.sqrt(np.mean(errors**2))),
@@ -137,7 +137,7 @@ def _cause(posterior: Posterior, fresh: Sequence[Any], inside: np.ndarray, error
         return "rounding"
     plain = posterior.uncalibrated()
     lowest = min(item.operator.order for item in fresh)
-    of_u = [plain._compared(item) for item in fresh if item.operator.order == lowest]
+    of_u = [plain.compared(item) for item in fresh if item.operator.order == lowest]
     if float(calibration_of(of_u, (), "").factors[0]) > MISFIT:
         return "model"
     less = _with_a_tenth_of_the_noise(posterior).predict(inside).variance

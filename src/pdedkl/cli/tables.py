@@ -38,9 +38,7 @@ def of_run(metrics: dict[str, Any]) -> Table:
 
 def of_check(found: dict[str, Any]) -> str:
     """What fresh values of source and conditions say, in two sentences."""
-    covered = ", ".join(
-        f"{row['coverage']:.1%} of {'u' if row['name'] == '1' else row['name']}" for row in found["comparisons"]
-    )
+    covered = ", ".join(f"{row['coverage']:.1%} of {row['name']}" for row in found["comparisons"])
     kind = "calibrated" if found["calibrated"] else "not calibrated"
     return (
         f"Check on fresh values: {kind} (95 % intervals hold {covered}); the error of u is about "

@@ -19,11 +19,12 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from scipy.special import ndtri
 
 from ..operators import Operator
 
 # A normal variable is within so many standard deviations with probability 0.95.
-WIDTH = 1.959963984540054
+WIDTH = float(ndtri(0.975))
 # Values that agree to the last bit say that a claim is wide, not that it should be zero.
 SMALLEST, LARGEST = 1e-3, 1e6
 

@@ -72,3 +72,12 @@ def inverse(factor: Float[Array, "n n"], blocks: int | None = None) -> Float[Arr
         out = out.at[start:, start:stop].set(columns)
         out = out.at[start:stop, start:].set(columns.T)
     return out
+
+
+def left_out(factor: Float[Array, "n n"], alpha: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+    """Each value minus its prediction from all others, with no refit: `α_i / (K⁻¹)_ii`.
+
+    Its variance, noise included, is `1 / (K⁻¹)_ii`.
+    """
+    variance = 1 / jnp.diagonal(inverse(factor))
+    return alpha * variance, variance

@@ -21,7 +21,7 @@ from ..observations import Observation, as_points, check_observations
 from ..operators import Operator, identity
 from ..precision import require_float64
 from .calibration import Calibration, Compared, calibration_of
-from .cholesky import JITTER_LADDER, factorise, half_solve, inverse, solve
+from .cholesky import JITTER_LADDER, factorise, half_solve, left_out, solve
 from .engines import Engine, engine_of
 from .evidence import linear_system, value_from
 from .gram import assemble
@@ -116,27 +116,27 @@ class Posterior(eqx.Module):
         """
         found = check_observations(fresh) if len(fresh) else ()
         plain = self.uncalibrated()
-        compared = [plain._compared(item) for item in found]
+        compared = [plain.compared(item) for item in found]
         orders = {item.order for item in compared}
-        left_out = [item for item in plain._left_out() if item.order not in orders]
-        names = ["fresh values"] * bool(compared) + ["left-out values"] * bool(left_out)
-        calibration = calibration_of(compared, left_out, " and ".join(names))
+        others = [item for item in plain._left_out() if item.order not in orders]
+        names = ["fresh values"] * bool(compared) + ["left-out values"] * bool(others)
+        calibration = calibration_of(compared, others, " and ".join(names))
         return dataclasses.replace(self, calibration=calibration)
 
     def uncalibrated(self) -> Posterior:
         """The same posterior with the standard deviations that the model itself claims."""
         return dataclasses.replace(self, calibration=None)
 
-    def _compared(self, fresh: Observation) -> Compared:
+    def compared(self, fresh: Observation) -> Compared:
+        """The errors at values that were not conditioned on, beside what was claimed."""
         predicted = self.predict(fresh.points, fresh.operator)
         known = np.zeros(len(fresh)) if fresh.noise_name else np.broadcast_to(fresh.noise_variance({}), len(fresh))
         return Compared(fresh.operator.order, np.asarray(fresh.values) - predicted.mean, predicted.variance, known)
 
     def _left_out(self) -> list[Compared]:
-        """Each value against its prediction from all others: `α_i / (K⁻¹)_ii`, whose variance is `1 / (K⁻¹)_ii`."""
-        precision = np.asarray(jnp.diagonal(inverse(self.factor)))
+        """Each value against its prediction from all others."""
         ends = np.cumsum([len(item) for item in self.observations])[:-1]
-        parts = (np.split(array, ends) for array in (np.asarray(self.alpha) / precision, 1 / precision))
+        parts = (np.split(np.asarray(array), ends) for array in left_out(self.factor, self.alpha))
         found = []
         for item, errors, variance in zip(self.observations, *parts):
             noise = np.broadcast_to(np.asarray(item.noise_variance(self.model.log_noise)), len(item))

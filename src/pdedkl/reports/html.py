@@ -198,7 +198,7 @@ def _check(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return None
     rows = [
         {key: _number(row[key]) for key in ("points", "error", "claimed", "z_rms")}
-        | {"name": "u" if row["name"] == "1" else row["name"], "coverage": f"{100 * row['coverage']:.1f} %"}
+        | {"name": row["name"], "coverage": f"{100 * row['coverage']:.1f} %"}
         for row in found["comparisons"]
     ]
     return dict(found) | {"error_u": _number(found["error_u"]), "comparisons": rows}

@@ -25,7 +25,8 @@ from jaxtyping import Array, Float
 
 from ..embeddings.base import Linear
 from ..embeddings.push_forward import Normalisation
-from ..inference.cholesky import factorise, inverse, solve
+from ..inference.cholesky import factorise, solve
+from ..inference.cholesky import left_out as closed_form_left_out
 from ..inference.evidence import EvidenceInfo, linear_system, negative_log_evidence
 from ..inference.gram import assemble, offsets
 from ..model import Model
@@ -197,10 +198,10 @@ def model_at(objective: Objective, x: Vector) -> Model:
 
 @eqx.filter_jit
 def left_out_errors(objective: Objective, x: Vector) -> tuple[Float[Array, " n"], ...]:
-    """`y_i` minus its prediction from all other data, for each observation: `α_i / (K⁻¹)_ii`, with no refit."""
+    """Each value minus its prediction from all others, observation by observation."""
     system = linear_system(objective.model(x), objective.observations)
     factor, _ = factorise(assemble(partial(system.engine.block, system.parameters), system.sections), system.noise)
-    errors = solve(factor, system.residual) / jnp.diagonal(inverse(factor))
+    errors, _ = closed_form_left_out(factor, solve(factor, system.residual))
     return tuple(jnp.split(errors, offsets(system.sections)[1:-1]))
 
 
@@ -234,9 +235,8 @@ def left_out(objective: Objective, x: Vector) -> list[LeftOut]:
     return found
 
 
-def left_out_error(objective: Objective, x: Vector) -> float:
-    """The largest of those errors."""
-    errors = [item.error for item in left_out(objective, x)]
+def largest_error(found: Sequence[LeftOut]) -> float:
+    errors = [item.error for item in found]
     return max(errors) if np.all(np.isfinite(errors)) else float("inf")
 
 

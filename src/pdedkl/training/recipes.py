@@ -27,7 +27,7 @@ from ..kernels import Kernel
 from ..model import Model
 from ..observations import Observation
 from . import starts
-from .objective import LeftOut, Objective, left_out, signal_variance
+from .objective import LeftOut, Objective, largest_error, left_out, signal_variance
 from .phases import Trained, Trainer
 from .validation import Score, Validation
 
@@ -72,8 +72,7 @@ class Candidate:
 
     @property
     def left_out(self) -> float:
-        errors = [item.error for item in self.left_out_each]
-        return max(errors) if np.all(np.isfinite(errors)) else np.inf
+        return largest_error(self.left_out_each)
 
     @property
     def noise_is_left(self) -> bool:

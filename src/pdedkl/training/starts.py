@@ -82,7 +82,10 @@ def ridges(
     named = np.repeat(np.arange(len(domain.layout)), [size for _, size in domain.layout])
     for member in members:
         if len(member) >= len(domain.layout):
-            matrix[list(member)] *= named == np.arange(len(member))[:, None] % len(domain.layout)
+            within = named == np.arange(len(member))[:, None] % len(domain.layout)
+            # Rows may have no part in a group along which nothing was seen to vary: any direction will do there.
+            unseen = ~np.any(within * matrix[list(member)], axis=1, keepdims=True)
+            matrix[list(member)] = within * np.where(unseen, 1.0, matrix[list(member)])
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
     spread = np.sqrt(domain.dim) / 2
     return deep(domain, Affine(matrix), groups=members, variance=4 * variance / groups, lengthscale=spread)
