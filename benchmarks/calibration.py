@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from queue import Queue
 from statistics import median
 
 NOISE = (0.0, 0.01, 0.1)
@@ -206,9 +208,12 @@ def _number(value: float | None) -> float:
     return float("inf") if value is None else value
 
 
-def in_a_process(name: str, noise: float, seed: int) -> dict:
-    arguments = ["--child", name, str(noise), str(seed)]
+def in_a_process(name: str, noise: float, seed: int, free: Queue[list[int]]) -> dict:
+    """One cell on cores of its own: fits that share cores slow each other down many times over."""
+    cores = free.get()
+    arguments = ["--child", name, str(noise), str(seed), *map(str, cores)]
     done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, check=False)
+    free.put(cores)
     if done.returncode:
         return {"problem": name, "noise": noise, "seed": seed, "failed": done.stderr[-2000:]}
     return json.loads(done.stdout.splitlines()[-1])
@@ -231,8 +236,14 @@ def main() -> int:
     results: list[dict] = json.loads(stored.read_text()) if stored.exists() else []
     known = {(r["problem"], r["noise"], r["seed"]) for r in results if "failed" not in r}
     cells = [(n, noise, seed) for seed in range(options.seeds) for n in names for noise in options.noise]
+    cores = sorted(os.sched_getaffinity(0))
+    free: Queue[list[int]] = Queue()
+    for job in range(options.jobs):
+        free.put(cores[job :: options.jobs] or cores)
     with ThreadPoolExecutor(options.jobs) as pool:
-        for result in pool.map(lambda cell: in_a_process(*cell), [cell for cell in cells if cell not in known]):
+        waiting = [pool.submit(in_a_process, *cell, free) for cell in cells if cell not in known]
+        for done in as_completed(waiting):
+            result = done.result()
             results.append(result)
             stored.write_text(json.dumps(results))
             print(*(result.get(key) for key in ("problem", "noise", "seed", "seconds")), file=sys.stderr, flush=True)
@@ -247,7 +258,8 @@ def main() -> int:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
-    if len(sys.argv) == 5 and sys.argv[1] == "--child":
+    if len(sys.argv) > 5 and sys.argv[1] == "--child":
+        os.sched_setaffinity(0, map(int, sys.argv[5:]))
         print(json.dumps(one(sys.argv[2], float(sys.argv[3]), int(sys.argv[4]))))
         sys.exit(0)
     sys.exit(main())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pdedkl as pk
-from pdedkl.inference.calibration import SMALLEST, Calibration, factor_of, spread
+from pdedkl.inference.calibration import SMALLEST, Calibration, factor_of, spread, votes
 
 RNG = np.random.default_rng(0)
 
@@ -43,18 +43,48 @@ def test_the_factor_of_normal_errors_is_their_size(size, noise):
     variance = RNG.uniform(0.5, 2.0, 20000)
     total = size**2 * variance + noise**2 * size**2
     errors = RNG.normal(size=20000) * np.sqrt(total)
-    found = factor_of(errors, variance, np.full(20000, noise**2 * size**2))
+    found = factor_of(errors, variance, np.full(20000, noise**2 * size**2), np.ones(20000))
     assert found == pytest.approx(size, rel=0.05)
 
 
 def test_spread_is_one_of_a_standard_normal_and_scales():
-    z = RNG.normal(size=50000)
-    assert spread(z) == pytest.approx(1.0, rel=0.02)
-    assert spread(7 * z) == pytest.approx(7 * spread(z), rel=1e-12)
+    z, weight = RNG.normal(size=50000), RNG.uniform(size=50000)
+    assert spread(z, weight) == pytest.approx(1.0, rel=0.02)
+    assert spread(7 * z, weight) == pytest.approx(7 * spread(z, weight), rel=1e-12)
+
+
+def test_a_weight_of_two_is_a_value_given_twice():
+    z, twice = RNG.normal(size=400), RNG.integers(1, 3, size=400)
+    expected = spread(np.repeat(z, twice), np.ones(int(twice.sum())))
+    assert spread(z, twice.astype(float)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_votes_say_more_of_the_inside_than_all_values_alike():
+    """Errors drawn from a posterior itself: half of the fresh values are near the inside, half far away from it."""
+    found = posterior()
+    inside, near, far = (
+        np.random.default_rng(seed).uniform(low, high, size=(40, 2))
+        for seed, low, high in ((5, 0.6, 1.0), (6, 0.6, 1.0), (7, 0.0, 0.3))
+    )
+    places = np.concatenate([inside, near, far])
+    covariance = found.covariance(places)
+    std = np.sqrt(np.diagonal(covariance))
+    weight = votes((covariance / np.outer(std, std))[:40, 40:])
+    assert np.mean(weight) == pytest.approx(1.0)
+    assert np.mean(weight[:40]) > 1.5
+    z2 = (found.sample(jax.random.PRNGKey(1), places, count=2000) - found.predict(places).mean) ** 2 / std**2
+    truth, plain = z2[:, :40].mean(axis=1), z2[:, 40:].mean(axis=1)
+    voted = np.average(z2[:, 40:], axis=1, weights=weight)
+    assert np.mean(voted) == pytest.approx(1.0, abs=0.1)
+    assert np.mean((voted - truth) ** 2) < 0.5 * np.mean((plain - truth) ** 2)
+
+
+def test_values_that_tell_nothing_of_the_inside_count_alike():
+    np.testing.assert_allclose(votes(np.zeros((3, 5))), np.ones(5))
 
 
 def test_errors_that_are_all_zero_leave_a_small_positive_factor():
-    assert factor_of(np.zeros(5), np.ones(5), np.zeros(5)) == pytest.approx(SMALLEST)
+    assert factor_of(np.zeros(5), np.ones(5), np.zeros(5), np.ones(5)) == pytest.approx(SMALLEST)
 
 
 def test_a_wrong_size_of_signal_and_noise_is_put_right():
@@ -74,17 +104,20 @@ def test_fresh_values_end_with_z_scores_of_one_and_means_stay():
     for item in FRESH:
         before, after = plain.predict(item.points, item.operator), found.predict(item.points, item.operator)
         np.testing.assert_array_equal(before.mean, after.mean)
-        assert spread((np.asarray(item.values) - after.mean) / after.std) == pytest.approx(1.0, rel=1e-6)
+        weight = found.compared(item, np.asarray(FRESH[1].points)).weight
+        z = (np.asarray(item.values) - after.mean) / after.std
+        assert spread(z, weight) == pytest.approx(1.0, rel=1e-6)
     assert found.calibration.source == "fresh values"
     assert found.calibrated(FRESH).calibration.factors == pytest.approx(found.calibration.factors)
 
 
-def test_orders_in_between_take_the_factor_below():
-    calibration = Calibration(jnp.asarray([4.0, 9.0]), (0, 2), "fresh values")
-    factors = [float(calibration.factor(operator)) for operator in (pk.identity, pk.D(X[0]), LAPLACIAN)]
-    assert factors == pytest.approx([4.0, 4.0, 9.0])
+def test_orders_in_between_take_the_mean_factor_but_no_less_than_the_one_below():
+    for below, above, between in ((4.0, 9.0, 6.0), (9.0, 4.0, 9.0)):
+        calibration = Calibration(jnp.asarray([below, above]), (0, 2), "fresh values")
+        factors = [float(calibration.factor(operator)) for operator in (pk.identity, pk.D(X[0]), LAPLACIAN)]
+        assert factors == pytest.approx([below, between, above])
     assert float(Calibration(jnp.asarray([9.0]), (2,), "fresh values").factor(pk.identity)) == 9.0
-    assert float(calibration.factor(pk.D(X[0]) @ LAPLACIAN)) == pytest.approx(9.0)
+    assert float(calibration.factor(pk.D(X[0]) @ LAPLACIAN)) == pytest.approx(4.0)
 
 
 def test_variance_covariance_and_samples_agree():

@@ -3,8 +3,16 @@
 A posterior that was trained on its data is too sure of itself, or not sure enough. How large `z = (y − m)/s` is at
 fresh values says by how much: multiplying `s` by that is right on average. Values of `u` and of its source need
 different factors: a source that is known at every data point may be predicted ten times better than claimed while noise
-on the boundary rules `u`. So there is one factor for each order of derivatives that was compared, and an order in
-between takes that of the one below: what rules `u` rules its slopes.
+on the boundary rules `u`. So there is one factor for each order of derivatives that was compared. An order in between
+takes the geometric mean of its neighbours', but no less than that of the one below: what rules `u` rules its slopes.
+
+Fresh values of `u` are had at the boundary and at the start alone, and error bars are wanted inside. If errors are
+normal with `c²` times the claimed covariance, what one of them says of another is
+
+    E[z(q)² | z_j] = ρ² z_j² + (1 − ρ²) c²,
+
+with the posterior correlation `ρ` of the two. So each point inside gives a vote of weight `ρ²` to the fresh value that
+it is most correlated with, and spreads the rest of its vote over all.
 
 Multiplying the covariance of `A u` with `B u` by the factors of both keeps it positive definite; means do not change.
 """
@@ -37,17 +45,23 @@ class Calibration(eqx.Module):
     source: str = eqx.field(static=True)
 
     def factor(self, operator: Operator) -> Float[Array, ""]:
-        """The factor of the highest order that was compared and is not above the operator's."""
-        return self.factors[max(bisect_right(self.orders, operator.order) - 1, 0)]
+        """The factor of the operator's order, or what follows from the orders below and above it."""
+        above = bisect_right(self.orders, operator.order)
+        below = self.factors[max(above - 1, 0)]
+        if above in (0, len(self.orders)) or operator.order == self.orders[above - 1]:
+            return below
+        return jnp.maximum(below, jnp.sqrt(below * self.factors[above]))
 
 
 class Compared(NamedTuple):
-    """Errors `y − m` of operators of one order, the variance that was claimed, and that of the noise of `y`."""
+    """Errors `y − m` of operators of one order, the variance that was claimed, that of the noise of `y`, and how much
+    each of them counts."""
 
     order: int
     errors: np.ndarray
     variance: np.ndarray
     noise: np.ndarray
+    weight: np.ndarray
 
 
 def calibration_of(fresh: Sequence[Compared], left_out: Sequence[Compared], source: str) -> Calibration:
@@ -61,27 +75,38 @@ def calibration_of(fresh: Sequence[Compared], left_out: Sequence[Compared], sour
     factors = []
     for order in (orders := tuple(sorted(least))):
         same = [item for item in (*fresh, *left_out) if item.order == order]
-        columns = (np.concatenate([item[k] for item in same]) for k in (1, 2, 3))
+        columns = (np.concatenate([item[k] for item in same]) for k in (1, 2, 3, 4))
         factors.append(max(factor_of(*columns), least[order]))
     return Calibration(jnp.asarray(factors), orders, source)
 
 
-def factor_of(errors: np.ndarray, variance: np.ndarray, noise: np.ndarray) -> float:
+def votes(correlation: Float[np.ndarray, "m n"]) -> Float[np.ndarray, " n"]:
+    """How much each of `n` fresh values says of `m` points inside, on average 1; see above."""
+    most_alike = np.argmax(np.abs(correlation), axis=1)
+    alike = np.minimum(np.max(np.abs(correlation), axis=1) ** 2, 1.0)
+    count, fresh = correlation.shape
+    given = np.bincount(most_alike, weights=alike, minlength=fresh)
+    return given * fresh / count + (1 - np.mean(alike))
+
+
+def factor_of(errors: np.ndarray, variance: np.ndarray, noise: np.ndarray, weight: np.ndarray) -> float:
     """The `c` for which `z = e / √(c² v + noise)` has spread 1, by bisection: the spread falls as `c` grows."""
     low, high = np.log(SMALLEST), np.log(LARGEST)
     for _ in range(60):
         middle = 0.5 * (low + high)
         total = np.exp(2 * middle) * variance + noise
         z = np.divide(errors, np.sqrt(total), out=np.where(errors == 0, 0.0, np.inf), where=total > 0)
-        low, high = (middle, high) if spread(z) > 1 else (low, middle)
+        low, high = (middle, high) if spread(z, weight) > 1 else (low, middle)
     return float(np.exp(0.5 * (low + high)))
 
 
-def spread(z: np.ndarray) -> float:
+def spread(z: np.ndarray, weight: np.ndarray) -> float:
     """The standard deviation of a normal distribution with these `z`, about zero.
 
     The geometric mean of two answers: the root mean square, which outliers rule, and the 95 % quantile of `|z|` over
     that of a normal variable, which they do not touch. One keeps `z` in bounds, the other the coverage.
     """
-    size = np.abs(z)
-    return float(np.sqrt(np.sqrt(np.mean(size**2)) * np.quantile(size, 0.95) / WIDTH))
+    size, order = np.abs(z), np.argsort(np.abs(z))
+    reached = np.cumsum(weight[order]) / np.sum(weight)
+    quantile = size[order[np.searchsorted(reached, 0.95)]]
+    return float(np.sqrt(np.sqrt(np.average(size**2, weights=weight)) * quantile / WIDTH))

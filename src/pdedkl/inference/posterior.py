@@ -20,7 +20,7 @@ from ..model import Model
 from ..observations import Observation, as_points, check_observations
 from ..operators import Operator, identity
 from ..precision import require_float64
-from .calibration import Calibration, Compared, calibration_of
+from .calibration import Calibration, Compared, calibration_of, votes
 from .cholesky import JITTER_LADDER, factorise, half_solve, left_out, solve
 from .engines import Engine, engine_of
 from .evidence import linear_system, value_from
@@ -110,13 +110,16 @@ class Posterior(eqx.Module):
         """The same posterior with standard deviations that fit what it was not conditioned on; means stay.
 
         `fresh` are new values of the conditions and of the source, such as `problem.fresh(500, purpose="calibration")`.
+        Values of `u` count by what they say of the points of the highest order among them, which are inside.
         Learned noise is not theirs, so measured ones need a noise of known size, and only widen. Of orders of
         derivatives that they do not have, each value of the data is compared with its prediction from all others;
         training has seen those, so they only widen too.
         """
         found = check_observations(fresh) if len(fresh) else ()
         plain = self.uncalibrated()
-        compared = [plain.compared(item) for item in found]
+        highest = max((item.operator.order for item in found), default=0)
+        inside = [np.asarray(item.points) for item in found if item.operator.order == highest > 0]
+        compared = [plain.compared(item, np.concatenate(inside) if inside else None) for item in found]
         orders = {item.order for item in compared}
         others = [item for item in plain._left_out() if item.order not in orders]
         names = ["fresh values"] * bool(compared) + ["left-out values"] * bool(others)
@@ -127,11 +130,20 @@ class Posterior(eqx.Module):
         """The same posterior with the standard deviations that the model itself claims."""
         return dataclasses.replace(self, calibration=None)
 
-    def compared(self, fresh: Observation) -> Compared:
-        """The errors at values that were not conditioned on, beside what was claimed."""
+    def compared(self, fresh: Observation, inside: np.ndarray | None = None) -> Compared:
+        """The errors at values that were not conditioned on, beside what was claimed.
+
+        Values of `u` count by what they say of the points `inside`, if those are given.
+        """
         predicted = self.predict(fresh.points, fresh.operator)
         known = np.zeros(len(fresh)) if fresh.noise_name else np.broadcast_to(fresh.noise_variance({}), len(fresh))
-        return Compared(fresh.operator.order, np.asarray(fresh.values) - predicted.mean, predicted.variance, known)
+        weight = np.ones(len(fresh))
+        if inside is not None and fresh.of_values:
+            covariance = self.covariance(inside, fresh.operator, fresh.points, fresh.operator)
+            claimed = np.outer(self.predict(inside, fresh.operator).std, predicted.std)
+            weight = votes(covariance / claimed)
+        errors = np.asarray(fresh.values) - predicted.mean
+        return Compared(fresh.operator.order, errors, predicted.variance, known, weight)
 
     def _left_out(self) -> list[Compared]:
         """Each value against its prediction from all others."""
@@ -140,7 +152,8 @@ class Posterior(eqx.Module):
         found = []
         for item, errors, variance in zip(self.observations, *parts):
             noise = np.broadcast_to(np.asarray(item.noise_variance(self.model.log_noise)), len(item))
-            found.append(Compared(item.operator.order, errors, np.maximum(variance - noise, 0.0), noise))
+            claimed = np.maximum(variance - noise, 0.0)
+            found.append(Compared(item.operator.order, errors, claimed, noise, np.ones(len(item))))
         return found
 
     def covariance(
