@@ -102,12 +102,13 @@ def check(posterior: Posterior, problem: Any, n: int = 500, seed: int = 0) -> Ve
     """Compare a posterior with `n` fresh values each of the source and of the conditions of its problem."""
     fresh = problem.fresh(n, seed=seed, purpose="check")
     inside = problem.interior(n, seed)
-    comparisons = tuple(_comparison(posterior, item, inside) for item in fresh)
     # The error may be that of a few corners: many points see them.
     u = posterior.predict(problem.interior(POINTS_OF_THE_ERROR, seed))
     size = float(np.sqrt(np.mean(u.mean**2))) or 1.0
     error_u = float(np.sqrt(np.mean(u.variance))) / size
-    cause = _cause(posterior, fresh, inside, error_u)
+    comparisons = tuple(_comparison(posterior, item, inside, size) for item in fresh)
+    errors_of_u = (error_u, *(item.error for item in comparisons if item.name == "u"))
+    cause = "rounding" if max(errors_of_u) < ROUNDING else _cause(posterior, fresh, inside)
     return Verdict(
         calibrated=all(item.calibrated for item in comparisons),
         error_u=error_u,
@@ -118,9 +119,11 @@ def check(posterior: Posterior, problem: Any, n: int = 500, seed: int = 0) -> Ve
     )
 
 
-def _comparison(posterior: Posterior, fresh: Observation, inside: np.ndarray) -> Comparison:
+def _comparison(posterior: Posterior, fresh: Observation, inside: np.ndarray, size_of_u: float) -> Comparison:
     found, truth = posterior.compared(fresh, inside), np.asarray(fresh.values)
-    size = float(np.sqrt(np.mean(truth**2))) or float(np.sqrt(np.mean(found.variance))) or 1.0
+    claimed = float(np.sqrt(np.mean(found.variance)))
+    # Values that are zero have no size of their own.
+    size = float(np.sqrt(np.mean(truth**2))) or (size_of_u if fresh.of_values else claimed) or 1.0
     errors = np.abs(found.errors) / size
     z = found.errors / np.sqrt(found.variance)
     worst = int(np.argmax(errors))
@@ -129,7 +132,7 @@ def _comparison(posterior: Posterior, fresh: Observation, inside: np.ndarray) ->
         points=len(fresh),
         size=size,
         error=float(np.sqrt(np.mean(errors**2))),
-        claimed=float(np.sqrt(np.mean(found.variance))) / size,
+        claimed=claimed / size,
         z_rms=float(np.sqrt(np.average(z**2, weights=found.weight))),
         coverage=float(np.average(np.abs(z) <= WIDTH, weights=found.weight)),
         worst=tuple(np.asarray(fresh.points)[worst].tolist()),
@@ -137,10 +140,8 @@ def _comparison(posterior: Posterior, fresh: Observation, inside: np.ndarray) ->
     )
 
 
-def _cause(posterior: Posterior, fresh: Sequence[Any], inside: np.ndarray, error_u: float) -> str:
+def _cause(posterior: Posterior, fresh: Sequence[Observation], inside: np.ndarray) -> str:
     """A kernel that does not fit takes for noise what it cannot follow, so the model is looked at before the noise."""
-    if error_u < ROUNDING:
-        return "rounding"
     plain = posterior.uncalibrated()
     lowest = min(item.operator.order for item in fresh)
     of_u = [plain.compared(item, inside) for item in fresh if item.operator.order == lowest]

@@ -101,12 +101,13 @@ def factor_of(errors: np.ndarray, variance: np.ndarray, noise: np.ndarray, weigh
 
 
 def spread(z: np.ndarray, weight: np.ndarray) -> float:
-    """The standard deviation of a normal distribution with these `z`, about zero.
+    """The standard deviation of a normal distribution with these `z`, about zero: that of their 95 % quantile.
 
-    The geometric mean of two answers: the root mean square, which outliers rule, and the 95 % quantile of `|z|` over
-    that of a normal variable, which they do not touch. One keeps `z` in bounds, the other the coverage.
+    An error of one shape, a constant say, has all `|z|` alike, and one of a few corners has nearly all of its square in
+    a few of them: the quantile may be far from the root mean square, and is kept within a quarter of it.
     """
     size, order = np.abs(z), np.argsort(np.abs(z))
     reached = np.cumsum(weight[order]) / np.sum(weight)
-    quantile = size[order[np.searchsorted(reached, 0.95)]]
-    return float(np.sqrt(np.sqrt(np.average(size**2, weights=weight)) * quantile / WIDTH))
+    quantile = size[order[np.searchsorted(reached, 0.95)]] / WIDTH
+    root_mean_square = np.sqrt(np.average(size**2, weights=weight))
+    return float(np.clip(quantile, root_mean_square / 1.25, root_mean_square / 0.75))
