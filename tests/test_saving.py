@@ -18,6 +18,7 @@ from safetensors.numpy import load_file
 
 import pdedkl as pk
 from pdedkl import saving
+from pdedkl.inference.iterative import Iterative, Preconditioner
 from pdedkl.operators.normals import GivenNormals, OutwardNormal
 from pdedkl.saving import file as saved_file
 from pdedkl.saving import registry
@@ -211,7 +212,8 @@ def test_another_process_predicts_the_same_bits(posteriors, tmp_path):
 
 
 def test_every_class_that_a_file_may_hold_is_in_these_tests(posteriors):
-    seen: set[type] = {pk.Step, pk.Training}  # test_how_a_model_was_trained_is_kept
+    # test_how_a_model_was_trained_is_kept, and test_it_is_saved_calibrated_and_loaded of iterative solvers
+    seen: set[type] = {pk.Step, pk.Training, Iterative, Preconditioner}
 
     def visit(node):
         if isinstance(node, tuple | list):

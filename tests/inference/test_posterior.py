@@ -197,7 +197,7 @@ def test_negative_variances_are_clamped_and_counted():
     """A factor that is a little too small stands for rounding: the data then explain more than there was."""
     box, q = cases.domain(2), cases.points(2, 30)
     exact = pk.condition(pk.ard(box, lengthscale=0.5), [pk.Observation(pk.identity, q, np.sin(q[:, 0]), "exact")])
-    rounded = eqx.tree_at(lambda posterior: posterior.factor, exact, (1 - 1e-6) * exact.factor)
+    rounded = eqx.tree_at(lambda posterior: posterior.solver.factor, exact, (1 - 1e-6) * exact.solver.factor)
     prediction = rounded.predict(q)
     assert prediction.clamped == 30
     np.testing.assert_allclose(prediction.variance, ROUNDING, rtol=1e-12)  # of a prior variance of 1

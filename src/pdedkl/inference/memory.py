@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 import jax
+
+
+def fits(n: int, matrices: int, announce: bool = False) -> bool:
+    """Whether `matrices` arrays of `n × n` doubles fit; if not, and asked to, says so and what is done instead."""
+    needed, available = 8 * matrices * n * n, available_bytes()
+    good = available is None or needed <= available
+    if announce and not good:
+        warnings.warn(
+            f"{n} values need {matrices} matrices of {n} × {n}, {_size(needed)}, and {_size(available or 0)} are free: "
+            "solved by conjugate gradients, without the matrix.",
+            stacklevel=3,
+        )
+    return good
 
 
 def check_fits(n: int, matrices: int, what: str = "observed values") -> None:

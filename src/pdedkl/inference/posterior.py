@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..kernels import Kernel
@@ -21,11 +23,13 @@ from ..observations import Observation, as_points, check_observations
 from ..operators import Operator, identity
 from ..precision import require_float64
 from .calibration import Calibration, Compared, calibration_of, votes
-from .cholesky import JITTER_LADDER, factorise, half_solve, left_out, solve
+from .cholesky import JITTER_LADDER, factorise, left_out, solve
 from .engines import Engine, engine_of
 from .evidence import linear_system, value_from
 from .gram import assemble
-from .memory import check_fits
+from .iterative import Iterative, everywhere, iterative_solver
+from .memory import check_fits, fits
+from .solver import Factorised, Gram, Solver
 
 if TYPE_CHECKING:
     from ..checking.check import Verdict
@@ -33,8 +37,15 @@ if TYPE_CHECKING:
 # A variance is a difference of two numbers of the size of the prior's: it is not known better than to a few roundings.
 ROUNDING = 16 * float(np.finfo(float).eps)
 
-# Entries of the matrix between one batch of test points and the data; bounds the memory of a prediction.
-ENTRIES_PER_BATCH = 1 << 22
+# Entries of the matrix between one batch of test points and the data; bounds the memory of a prediction. Conjugate
+# gradients compute all covariances of the data anew for each batch, so theirs are large.
+ENTRIES_PER_BATCH = {Factorised: 1 << 22, Iterative: 1 << 26}
+
+SOLVERS = ("auto", "dense", "iterative")
+# Errors of conjugate gradients that deserve a warning.
+UNCONVERGED = 1e-6
+# Matrices of n × n that are alive at once in a factorisation.
+MATRICES = 3
 
 Points = Float[np.ndarray, "m d"] | Float[Array, "m d"]
 OtherPoints = Float[np.ndarray, "n d"] | Float[Array, "n d"]
@@ -62,16 +73,17 @@ class Prediction(NamedTuple):
 class Posterior(eqx.Module):
     """A model conditioned on observations.
 
-    `factor` is the Cholesky factor of the Gram matrix, `alpha` the weights `K⁻¹ (y − A m)`, `jitter` what the
-    factorisation needed, relative to each row's variance, and `objective` the negative log evidence. `calibration`
-    holds the factors of its standard deviations, where they were compared with fresh values. `training` says how the
-    model came to be, where it was fitted.
+    `solver` applies the inverse of the Gram matrix: by its Cholesky factor, or by conjugate gradients where that does
+    not fit into memory. `alpha` are the weights `K⁻¹ (y − A m)`, `jitter` is what the factorisation needed, relative to
+    each row's variance, and `objective` the negative log evidence. `calibration` holds the factors of its standard
+    deviations, where they were compared with fresh values. `training` says how the model came to be, where it was
+    fitted.
     """
 
     model: Model
     observations: tuple[Observation, ...]
     sections: tuple[Any, ...]
-    factor: Float[Array, "n n"]
+    solver: Solver
     alpha: Float[Array, " n"]
     jitter: Float[Array, ""]
     objective: Float[Array, ""]
@@ -82,12 +94,17 @@ class Posterior(eqx.Module):
     def engine(self) -> Engine:
         return engine_of(self.model.engine)
 
+    @property
+    def gram(self) -> Gram:
+        noise = [item.noise_variance(self.model.log_noise) for item in self.observations]
+        return Gram(self.engine, self.engine.parameters(self.model.kernel), self.sections, jnp.concatenate(noise))
+
     def predict(self, points: Any, operator: Operator = identity, *, batch_size: int | None = None) -> Prediction:
         """Mean and variance of `A u`, noise excluded, at `n` points, in batches that bound the memory."""
         q = self._points(points, operator)
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"`batch_size` needs to be at least 1: got {batch_size}.")
-        size = batch_size or max(1, ENTRIES_PER_BATCH // self.alpha.shape[0])
+        size = batch_size or max(1, ENTRIES_PER_BATCH[type(self.solver)] // self.alpha.shape[0])
         # Powers of two, so that calls with different numbers of points share a few compilations.
         size = min(size, 1 << (q.shape[0] - 1).bit_length())
         means, variances, clamped = np.empty(q.shape[0]), np.empty(q.shape[0]), 0
@@ -123,6 +140,8 @@ class Posterior(eqx.Module):
         orders = {item.order for item in compared}
         others = [item for item in plain._left_out() if item.order not in orders]
         names = ["fresh values"] * bool(compared) + ["left-out values"] * bool(others)
+        if not (compared or others):
+            return plain
         calibration = calibration_of(compared, others, " and ".join(names))
         return dataclasses.replace(self, calibration=calibration)
 
@@ -146,9 +165,11 @@ class Posterior(eqx.Module):
         return Compared(fresh.operator.order, errors, predicted.variance, known, weight)
 
     def _left_out(self) -> list[Compared]:
-        """Each value against its prediction from all others."""
+        """Each value against its prediction from all others; not to be had without the whole matrix."""
+        if not isinstance(self.solver, Factorised):
+            return []
         ends = np.cumsum([len(item) for item in self.observations])[:-1]
-        parts = (np.split(np.asarray(array), ends) for array in left_out(self.factor, self.alpha))
+        parts = (np.split(np.asarray(array), ends) for array in left_out(self.solver.factor, self.alpha))
         found = []
         for item, errors, variance in zip(self.observations, *parts):
             noise = np.broadcast_to(np.asarray(item.noise_variance(self.model.log_noise)), len(item))
@@ -187,7 +208,7 @@ class Posterior(eqx.Module):
 
     def kernel(self, q: Float[Array, " d"], q_: Float[Array, " d"]) -> Float[Array, ""]:
         """The posterior covariance of `u` at two points, as a function that JAX can differentiate."""
-        explained = jnp.dot(self._with_data(q), solve(self.factor, self._with_data(q_)))
+        explained = jnp.dot(self._with_data(q), self.solver.solve(self.gram, self._with_data(q_)))
         return self.scale() ** 2 * (self.model.kernel(q, q_) - explained)
 
     def check(self, problem: Any, n: int = 500, seed: int = 0) -> Verdict:
@@ -217,8 +238,19 @@ class Posterior(eqx.Module):
         return as_points(points, operator, self.model.kernel.dim)
 
 
-def condition(model: Model | Kernel, observations: Sequence[Observation] | Observation) -> Posterior:
-    """Condition a model on observations; a kernel alone stands for a zero-mean model with default noise."""
+def condition(
+    model: Model | Kernel,
+    observations: Sequence[Observation] | Observation,
+    *,
+    solver: str = "auto",
+    mesh: Mesh | None = None,
+) -> Posterior:
+    """Condition a model on observations; a kernel alone stands for a zero-mean model with default noise.
+
+    `solver` is `"dense"`, a Cholesky factorisation; `"iterative"`, conjugate gradients with a low-rank preconditioner,
+    which never hold the Gram matrix; or `"auto"`, the first if it fits into memory. With a `mesh` of devices the
+    rows of the matrix are shared out among them, in iterative solves.
+    """
     require_float64()
     found = check_observations(observations)
     if isinstance(model, Kernel):
@@ -226,15 +258,33 @@ def condition(model: Model | Kernel, observations: Sequence[Observation] | Obser
     if not isinstance(model, Model):
         raise TypeError(f"Expected a Model or a Kernel to condition: got {type(model).__name__}.")
     model.check(found)
-    check_fits(sum(map(len, found)), 3)
-    sections, factor, alpha, jitter, objective = _condition(model, found)
+    if solver not in SOLVERS:
+        raise ValueError(f"Unknown solver {solver!r}: choose one of {', '.join(SOLVERS)}.")
+    if mesh is not None:
+        if solver == "dense":
+            raise ValueError('A mesh is for solver="iterative": a dense factorisation is made on one device.')
+        mesh = Mesh(mesh.devices, mesh.axis_names)  # axes that the compiler may share out as it sees fit
+    n = sum(map(len, found))
+    if solver == "auto":
+        solver = "iterative" if mesh is not None or not fits(n, MATRICES, announce=True) else "dense"
+    if solver == "dense":
+        check_fits(n, MATRICES)
+    sections, made, alpha, jitter, objective = (
+        _condition(model, found) if solver == "dense" else _condition_iteratively(model, found, mesh)
+    )
     if not np.isfinite(float(objective)):
         raise ArithmeticError(
             f"The Gram matrix could not be factorised, even with a relative jitter of {JITTER_LADDER[-1]:g}: "
             "its entries are not finite or far from positive definite. "
             "Check length scales and variances, or give the observations some noise."
         )
-    return Posterior(model, found, sections, factor, alpha, jitter, objective)
+    if isinstance(made, Iterative) and not made.error < UNCONVERGED:
+        warnings.warn(
+            f"Conjugate gradients did not converge in {int(made.steps)} steps: the error of the mean is up to "
+            f"{float(made.error):.0e} of what the data tell. More noise, a smoother kernel or fewer values help.",
+            stacklevel=2,
+        )
+    return Posterior(model, found, sections, made, alpha, jitter, objective)
 
 
 @eqx.filter_jit
@@ -243,7 +293,15 @@ def _condition(model: Model, observations: tuple[Observation, ...]):
     gram = assemble(partial(system.engine.block, system.parameters), system.sections)
     factor, jitter = factorise(gram, system.noise)
     alpha = solve(factor, system.residual)
-    return system.sections, factor, alpha, jitter, value_from(factor, alpha, system.residual)
+    return system.sections, Factorised(factor), alpha, jitter, value_from(factor, alpha, system.residual)
+
+
+@eqx.filter_jit
+def _condition_iteratively(model: Model, observations: tuple[Observation, ...], mesh: Mesh | None):
+    *parts, residual = system = linear_system(model, observations)
+    made, alpha, jitter = iterative_solver(Gram(*parts), residual, mesh)
+    objective = 0.5 * (jnp.dot(residual, alpha) + made.log_determinant() + residual.shape[0] * jnp.log(2 * jnp.pi))
+    return everywhere((system.sections, made, alpha, jitter, objective), mesh)
 
 
 class _TestRows(NamedTuple):
@@ -265,9 +323,8 @@ def _predict_batch(posterior: Posterior, operator: Operator, points: Points) -> 
     """Mean, variance, and what of the variance is rounding."""
     test = _test_rows(posterior, operator, points)
     prior_mean = observed_mean(posterior.model.mean, posterior.model.bound(operator), jnp.asarray(points))
-    explained = half_solve(posterior.factor, test.with_data.T)
     prior = posterior.engine.diagonal(test.parameters, test.rows)
-    variance = prior - jnp.sum(explained**2, axis=0)
+    variance = prior - posterior.solver.explained(posterior.gram, test.with_data.T)
     return prior_mean + test.with_data @ posterior.alpha, variance, ROUNDING * jnp.abs(prior)
 
 
@@ -278,5 +335,4 @@ def _covariance(
     left = _test_rows(posterior, operator, points)
     right = _test_rows(posterior, other_operator, other_points)
     prior = posterior.engine.block(left.parameters, left.rows, right.rows)
-    explained = half_solve(posterior.factor, left.with_data.T).T @ half_solve(posterior.factor, right.with_data.T)
-    return prior - explained
+    return prior - posterior.solver.cross(posterior.gram, left.with_data.T, right.with_data.T)

@@ -25,6 +25,7 @@ from ..embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, 
 from ..inference import Posterior
 from ..inference.engines import ClosedForm, Jets, terms_of
 from ..inference.posterior import ROUNDING as VARIANCE_ROUNDING
+from ..inference.solver import Factorised
 from ..kernels import Component, Matern, Profile, RationalQuadratic, SquaredExponential
 from ..means import ConstantMean, Mean, ZeroMean
 from ..operators import identity
@@ -241,7 +242,9 @@ def _deviation(posterior: Posterior, arrays: Arrays, most_bytes: int) -> Packed:
     Those are the leading left singular vectors `U` of `L⁻¹ k` over random points of the domain. Leaving out the others
     leaves out a part of what the data explain, so `k(q, q) − |Uᵀ L⁻¹ k|²` is never below the variance.
     """
-    L = np.asarray(posterior.factor)
+    if not isinstance(posterior.solver, Factorised):
+        raise NotShownError("there are too many values to hold their Gram matrix")
+    L = np.asarray(posterior.solver.factor)
     n = len(L)
     if 4 * n * (n + 1) <= most_bytes:
         return {"kind": "exact", "factor": arrays.add(L[np.tril_indices(n)])}

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from ..inference import Posterior
+from ..inference.iterative import Iterative
 from ..observations import Learned, Observation
 from ..operators import Parameter
 from ..precision import require_float64
@@ -42,6 +43,8 @@ def save(
     encoder = Encoder()
     # The rows of this engine are the points and the operator, repeated: they are made again on loading.
     kept = dataclasses.replace(posterior, sections=()) if posterior.model.engine == "autodiff" else posterior
+    if isinstance(kept.solver, Iterative):  # devices are those of the program that loads it
+        kept = dataclasses.replace(kept, solver=dataclasses.replace(kept.solver, mesh=None))
     tree = encoder.encode(kept, "")
     for i, (name, fn) in enumerate(encoder.of_point.items()):
         encoder.functions[name]["values"] = encoder.encode(values_of(fn, posterior), f"functions.{i}")

@@ -21,6 +21,8 @@ from ..embeddings import (
 )
 from ..inference import Posterior
 from ..inference.calibration import Calibration
+from ..inference.iterative import Iterative, Preconditioner
+from ..inference.solver import Factorised
 from ..kernels import BaseKernel, Component, Kernel, Matern, RationalQuadratic, SquaredExponential
 from ..means import ConstantMean, FunctionMean, ZeroMean
 from ..model import Model
@@ -50,10 +52,12 @@ _CLASSES: dict[str, type] = {
     "diffusion": Diffusion,
     "directional": Directional,
     "divergence": Divergence,
+    "factorised": Factorised,
     "function-mean": FunctionMean,
     "given-normals": GivenNormals,
     "identity": Identity,
     "identity-embedding": IdentityEmbedding,
+    "iterative": Iterative,
     "kernel": Kernel,
     "laplacian": Laplacian,
     "latent-jet": LatentJet,
@@ -68,6 +72,7 @@ _CLASSES: dict[str, type] = {
     "parameter": Parameter,
     "partial": Partial,
     "posterior": Posterior,
+    "preconditioner": Preconditioner,
     "product": Product,
     "rational-quadratic": RationalQuadratic,
     "residual": Residual,

@@ -1,0 +1,279 @@
+"""Solving without the Gram matrix: conjugate gradients over tiles that are computed anew in every step.
+
+In units of the noise, with `D` the noise variances, the matrix is `S = D^-½ K D^-½ + I`. Kernels are smooth, so `K` is
+a matrix of low rank up to the noise: a pivoted Cholesky factorisation of a few hundred columns leaves a remainder that
+is smaller than it, and `M = L Lᵀ + I` is nearly `S`. Few steps of conjugate gradients do the rest.
+
+With `L = U Σ Vᵀ`, `M⁻¹` takes `v` to `(v − U Uᵀ v) + U (1 + Σ²)⁻¹ Uᵀ v`. The textbook form `v − L (1 + LᵀL)⁻¹ Lᵀ v`
+would lose every direction below `1e-16` of the largest one, and those are not small compared with the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Float
+
+from .gram import offsets, row_count
+from .solver import Gram, Solver
+
+# Rows and columns of a tile. On a CPU it should stay in the cache; a GPU wants to be kept busy.
+TILE = {"cpu": 256, "gpu": 2048}
+
+EPSILON = float(jnp.finfo(float).eps)
+
+# Noise below this part of a row's own variance is raised to it, and reported as jitter: what rounding leaves to tell.
+LEAST_NOISE = 1e-13
+
+# What a preconditioner may leave of the variance of a row, in units of its noise, or what rounding leaves of it anyway.
+REMAINDER = 1e-6
+ROUNDINGS = 30
+MOST_COLUMNS = 2000
+MOST_STEPS = 1000
+# Errors of the mean, relative to the prior's standard deviation, are of this size times the square root of `yᵀ K⁻¹ y`.
+TOLERANCE = 1e-11
+# What so many steps have gained is taken for the error before them.
+WINDOW = 5
+
+
+class Preconditioner(eqx.Module):
+    """`M = U Σ² Uᵀ + I`."""
+
+    basis: Float[Array, "n k"]
+    singular: Float[Array, " k"]
+
+    def solve(self, v: Float[Array, "n m"]) -> Float[Array, "n m"]:
+        inside = self.basis.T @ v
+        outside = v - self.basis @ inside
+        again = self.basis.T @ outside  # what rounding has left of it
+        outside = outside - self.basis @ again
+        return outside + self.basis @ ((inside + again) / (1 + self.singular[:, None] ** 2))
+
+    def root(self, v: Float[Array, "n m"]) -> Float[Array, "rows m"]:
+        """`w` with `|w|² = vᵀ M⁻¹ v`, every part of it to its own last digit."""
+        inside = self.basis.T @ v
+        outside = v - self.basis @ inside
+        return jnp.concatenate([outside, inside / jnp.sqrt(1 + self.singular[:, None] ** 2)])
+
+    def log_determinant(self) -> Float[Array, ""]:
+        return jnp.sum(jnp.log1p(self.singular**2))
+
+
+class Iterative(Solver):
+    """The preconditioner, in units of the noise; `steps` and `error` say how the weights `K⁻¹ y` were found."""
+
+    preconditioner: Preconditioner
+    scale: Float[Array, " n"]
+    steps: Float[Array, ""]
+    error: Float[Array, ""]
+    mesh: Mesh | None = eqx.field(static=True, default=None)
+
+    def solve(self, gram: Gram, right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
+        columns = right if right.ndim == 2 else right[:, None]
+        found = self._solve(gram, columns)
+        return (self.scale[:, None] * (found.start + found.change)).reshape(right.shape)
+
+    def explained(self, gram: Gram, right: Float[Array, "n m"]) -> Float[Array, " m"]:
+        """`bᵀ S⁻¹ b = bᵀ M⁻¹ b + x₀ᵀr₀ + r₀ᵀ S⁻¹ r₀`, with `x₀ = M⁻¹ b` and its residual `r₀`.
+
+        Nearly all of it is the first term, which does not depend on what rounding makes of the residual. The last is
+        taken at `d ≈ S⁻¹ r₀` with the residual `r` as `r₀ᵀd + dᵀr`: too small by the square of the error of `d` in the
+        norm of `S`, so that a variance never comes out too small.
+        """
+        root = self.preconditioner.root(self.scale[:, None] * right)
+        x, first, d, r, _, _ = self._solve(gram, right)
+        return jnp.sum(root**2, axis=0) + jnp.sum(first * (x + d) + d * r, axis=0)
+
+    def cross(self, gram: Gram, left: Float[Array, "n l"], right: Float[Array, "n m"]) -> Float[Array, "l m"]:
+        roots = [self.preconditioner.root(self.scale[:, None] * v) for v in (left, right)]
+        a, b = self._solve(gram, left), self._solve(gram, right)
+        return roots[0].T @ roots[1] + a.start.T @ b.residual + a.residual.T @ b.change + a.change.T @ b.left
+
+    def log_determinant(self) -> Float[Array, ""]:
+        """That of `K` with its noise, less than `tr(S − M)` from the truth."""
+        return self.preconditioner.log_determinant() - 2 * jnp.sum(jnp.log(self.scale))
+
+    def _solve(self, gram: Gram, right: Float[Array, "n m"]) -> Solved:
+        times = partial(scaled_product, gram, self.scale, self.mesh)
+        diagonal = self.scale**2 * gram.diagonal() + 1
+        return conjugate_gradients(times, self.preconditioner, self.scale[:, None] * right, diagonal)
+
+
+class Solved(NamedTuple):
+    """`S (x₀ + d) ≈ b`: the start `x₀ = M⁻¹ b` and its residual, the change `d`, and the residual that is left.
+
+    `steps` are those of the slowest column. `error` is the largest that is left, relative, in the norm of `S⁻¹`.
+    """
+
+    start: Float[Array, "n m"]
+    residual: Float[Array, "n m"]
+    change: Float[Array, "n m"]
+    left: Float[Array, "n m"]
+    steps: Float[Array, ""]
+    error: Float[Array, ""]
+
+
+def iterative_solver(gram: Gram, residual: Float[Array, " n"], mesh: Mesh | None) -> tuple[Iterative, Array, Array]:
+    """A solver, the weights `K⁻¹ y`, and the jitter: by how much noise was raised, relative to each row's variance."""
+    least = LEAST_NOISE * gram.diagonal()
+    scale = jnp.maximum(gram.noise, least) ** -0.5
+    made = preconditioner_of(pivoted_columns(gram, scale, min(MOST_COLUMNS, residual.shape[0])))
+    solver = Iterative(made, scale, jnp.zeros(()), jnp.zeros(()), mesh)
+    solved = solver._solve(gram, residual[:, None])
+    solver = Iterative(made, scale, solved.steps, solved.error, mesh)
+    alpha = scale * (solved.start + solved.change)[:, 0]
+    return solver, alpha, jnp.where(jnp.any(gram.noise < least), LEAST_NOISE, 0.0)
+
+
+def conjugate_gradients(
+    times: Callable[[Array], Array],
+    preconditioner: Preconditioner,
+    b: Float[Array, "n m"],
+    diagonal: Float[Array, " n"],
+) -> Solved:
+    """All columns at once, each with steps of its own, until the last has converged.
+
+    A step of length `a` lowers the square of the error in the norm of `S` by `a rᵀM⁻¹r`, so what the last few have
+    gained is, from below, the error before them. Residuals may grow for many steps; this never does.
+
+    With the `diagonal` of `S`, rounding makes an error of about `ε (S_ii Σ_j S_jj x_j²)^½` in row `i` of `S x`. A
+    residual of that size says nothing, and counts as zero.
+    """
+
+    def energy(r: Array, z: Array) -> Array:
+        return jnp.maximum(jnp.sum(r * z, axis=0), 0.0)
+
+    def goal(d: Array) -> Array:
+        """The square of the error that is good enough, or that rounding makes anyway."""
+        x = start + d
+        rounding = EPSILON**2 * jnp.sum(diagonal) * jnp.sum(diagonal[:, None] * x**2, axis=0)
+        return jnp.maximum(TOLERANCE**2 * jnp.abs(jnp.sum(b * x, axis=0)), rounding)
+
+    def unfinished(state: tuple) -> Array:
+        d, *_, gains, steps = state
+        return (steps < MOST_STEPS) & jnp.any(jnp.sum(gains, axis=0) > goal(d))
+
+    def step(state: tuple) -> tuple:
+        d, r, p, rz, gains, steps = state
+        Sp = times(p)
+        length = _ratio(rz, jnp.sum(p * Sp, axis=0))
+        d, r = d + length * p, r - length * Sp
+        z = preconditioner.solve(r)
+        after = energy(r, z)
+        gains = jnp.roll(gains, 1, axis=0).at[0].set(length * rz)
+        return d, r, z + _ratio(after, rz) * p, after, gains, steps + 1
+
+    start = preconditioner.solve(b)
+    residual = b - times(start)
+    z = preconditioner.solve(residual)
+    rz = energy(residual, z)
+    rough = rz > goal(jnp.zeros_like(b))
+    residual, z, rz = (jnp.where(rough, v, 0.0) for v in (residual, z, rz))
+    gains = jnp.where(rough, jnp.inf, jnp.zeros((WINDOW, b.shape[1])))
+    begin = (jnp.zeros_like(b), residual, z, rz, gains, jnp.asarray(0))
+    d, r, _, _, gains, steps = jax.lax.while_loop(unfinished, step, begin)
+    error = jnp.sqrt(jnp.max(_ratio(jnp.sum(gains, axis=0), jnp.abs(jnp.sum(b * (start + d), axis=0)))))
+    return Solved(start, residual, d, r, steps.astype(float), error)
+
+
+def _ratio(a: Array, b: Array) -> Array:
+    return jnp.where(b > 0, a / jnp.where(b > 0, b, 1.0), 0.0)
+
+
+def preconditioner_of(columns: Float[Array, "n k"]) -> Preconditioner:
+    Q, R = jnp.linalg.qr(columns)
+    rotation, singular, _ = jnp.linalg.svd(R)
+    return Preconditioner(Q @ rotation, singular)
+
+
+def pivoted_columns(gram: Gram, scale: Float[Array, " n"], most: int) -> Float[Array, "n k"]:
+    """Columns `L` of a Cholesky factorisation of `D^-½ K D^-½` that takes the largest remaining variance first.
+
+    It ends where what remains of each row is small compared with its noise; columns not needed are zero.
+    """
+    remaining = scale**2 * gram.diagonal()
+    columns = jnp.zeros((scale.shape[0], most))
+
+    enough = jnp.maximum(REMAINDER, ROUNDINGS * EPSILON * remaining)
+
+    def unfinished(state: tuple[Array, Array, Array]) -> Array:
+        k, remaining, _ = state
+        return (k < most) & jnp.any(remaining > enough)
+
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        k, remaining, columns = state
+        pivot = jnp.argmax(jnp.where(remaining > enough, remaining, 0.0))
+        column = scale * scale[pivot] * gram.column(pivot) - columns @ columns[pivot]
+        column = column / jnp.sqrt(remaining[pivot])
+        left = jnp.maximum(remaining - column**2, 0.0).at[pivot].set(0.0)
+        return k + 1, left, columns.at[:, k].set(column)
+
+    return jax.lax.while_loop(unfinished, step, (jnp.asarray(0), remaining, columns))[2]
+
+
+def scaled_product(gram: Gram, scale: Float[Array, " n"], mesh: Mesh | None, v: Float[Array, "n m"]) -> Array:
+    """`S v`."""
+    scaled = scale[:, None] * v
+    return scale[:, None] * product(gram.block, gram.sections, scaled, mesh) + v
+
+
+def product(
+    block: Callable[[Any, Any], Array], sections: Sequence[Any], v: Float[Array, "n m"], mesh: Mesh | None = None
+) -> Float[Array, "n m"]:
+    """`K v`, tile by tile; with a mesh each of its devices takes a part of the rows."""
+    starts = offsets(sections)
+    devices = 1 if mesh is None else mesh.size
+    right = [_tiled(rows, 1) for rows in sections]
+    parts = [_tiled(v[i:j], 1, fill=0.0) for i, j in pairwise(starts)]
+
+    def some_rows(tiles: Any, right: Any, parts: Any) -> Array:
+        def one(left: Any) -> Array:
+            total = jnp.zeros((row_count(left), v.shape[1]))
+            for columns, part in zip(right, parts):
+                add = lambda total, tile, left=left: (total + block(left, tile[0]) @ tile[1], None)
+                total, _ = jax.lax.scan(add, total, (columns, part))
+            return total
+
+        return jax.lax.map(one, tiles)
+
+    out = []
+    for rows in sections:
+        task = some_rows
+        if mesh is not None:
+            row, whole = PartitionSpec(mesh.axis_names), PartitionSpec()
+            task = jax.shard_map(some_rows, mesh=mesh, in_specs=(row, whole, whole), out_specs=row, check_vma=False)
+        found = task(_tiled(rows, devices), right, parts)
+        out.append(found.reshape(-1, v.shape[1])[: row_count(rows)])
+    return everywhere(jnp.concatenate(out), mesh)
+
+
+def everywhere(tree: Any, mesh: Mesh | None) -> Any:
+    """The same arrays, whole on each device."""
+    if mesh is None:
+        return tree
+    return jax.lax.with_sharding_constraint(tree, NamedSharding(mesh, PartitionSpec()))
+
+
+def _tiled(rows: Any, devices: int, fill: float | None = None) -> Any:
+    """Rows in tiles of equal size, as many for each device; what is added at the end repeats the last, or is `fill`."""
+    n = row_count(rows)
+    most = TILE.get(jax.default_backend(), TILE["gpu"])
+    count = -(-n // most)
+    count = -(-count // devices) * devices
+    size = -(-n // count)
+    extra = count * size - n
+
+    def tile(leaf: Array) -> Array:
+        if extra:
+            last = jnp.broadcast_to(leaf[-1:] if fill is None else fill, (extra, *leaf.shape[1:]))
+            leaf = jnp.concatenate([leaf, last.astype(leaf.dtype)])
+        return leaf.reshape(count, size, *leaf.shape[1:])
+
+    return jax.tree.map(tile, rows)
