@@ -33,7 +33,9 @@ def told(arguments, capsys) -> tuple[int, str]:
         (["resume", "nowhere"], "nowhere is not the folder of a run"),
         (["predict", "nowhere", "points.csv", "-o", "out.csv"], "points.csv"),
         (["search", "heat", "--latent-dims", "some"], "--latent-dims"),
+        (["search", "heat", "--scheduler", "nowhere::"], "Dask scheduler"),
         (["reproduce", "--only", "heat-11"], "heat-10"),
+        (["reproduce", "--scheduler", "nowhere::"], "Dask scheduler"),
     ],
 )
 def test_mistakes_in_asking(arguments, words, capsys, tmp_path, monkeypatch):

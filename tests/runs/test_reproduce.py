@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
 
 import pytest
 
-from pdedkl.runs import reproduce
-from pdedkl.runs.folder import RunError
+import pdedkl.runs.solve
+from pdedkl.jobs import Serial
+from pdedkl.runs.folder import CONFIG, METRICS, Config, Folder, RunError
 from pdedkl.runs.reproduce import METHODS, ROWS, Reproduction
 
 HEAT = {"heat-50": ROWS["heat-50"]}
@@ -28,7 +28,7 @@ def runs(tmp_path):
 
 
 def test_the_table_has_the_papers_figures_and_medians_of_ours(runs):
-    runs.run(say=lambda text: pytest.fail(f"{text} was there already"))
+    runs.run(Serial(), say=lambda text: pytest.fail(f"{text} was there already"))
     lines = (runs.out / "table.md").read_text().splitlines()
     assert lines[0].count("|") == len(METHODS) + 4
     assert lines[2].startswith("| heat-50 | – | 1.5e-02 / 2.7e-02 | 2.0e-01 / 5.0e-01 | 2.0e-02 / 5.0e-01 |")
@@ -39,28 +39,48 @@ def test_the_table_has_the_papers_figures_and_medians_of_ours(runs):
     assert page.startswith("<!doctype html>") and "<td>2.0e-04 / 5.0e-01</td>" in page
 
 
-def test_missing_runs_are_made_and_unfinished_ones_resumed(runs, monkeypatch):
-    (runs.out / "heat-50" / "gp-1" / "metrics.json").unlink()
-    (runs.out / "heat-50" / "gp-1" / "config.json").write_text("{}")
-    (runs.out / "heat-50" / "paper-2" / "metrics.json").unlink()
+@pytest.fixture
+def solved(monkeypatch):
+    """The folders that are solved, in their order."""
+    folders = []
+
+    def solve(folder, **_):
+        folders.append(folder.path.name)
+        folder.write_json(METRICS, {"error_u": 0.5, "error_f": 0.5})
+
+    monkeypatch.setattr(pdedkl.runs.solve, "solve", solve)
+    return folders
+
+
+def test_missing_runs_are_made_and_unfinished_ones_resumed(runs, solved):
+    stopped, missing = (Folder(runs.out / "heat-50" / name) for name in ("gp-1", "paper-2"))
+    (stopped / METRICS).unlink()
+    stopped.write_json(CONFIG, {"problem": "heat", "dim": 50, "model": "gp", "seed": 1})
+    before = (stopped / CONFIG).read_text()
+    (missing / METRICS).unlink()
     assert runs.errors()["heat-50", "gp"] is None
-    commands = []
-
-    def run(command, **_):
-        commands.append(command[3:])
-        return subprocess.CompletedProcess(command, 0, "", "")
-
-    monkeypatch.setattr(reproduce.subprocess, "run", run)
-    runs.run(say=lambda _: None)
-    resumed, made = commands
-    assert resumed == ["resume", str(runs.out / "heat-50" / "gp-1")]
-    assert made[:6] == ["solve", "heat", "--dim", "50", "--recipe", "paper"]
-    assert made[6:] == ["--seed", "2", "--out", str(runs.out / "heat-50" / "paper-2")]
+    said = []
+    runs.run(Serial(), say=said.append)
+    assert solved == ["gp-1", "paper-2"] and (stopped / CONFIG).read_text() == before
+    assert missing.config() == Config("heat", 50, recipe="paper", seed=2, version=pdedkl.__version__)
+    assert said[-1] == "2/2  heat-50, PDE-DKL as in the paper, seed 2" and runs.errors()["heat-50", "gp"] is not None
 
 
 def test_a_run_that_fails_is_named(runs, monkeypatch):
-    (runs.out / "heat-50" / "gp-1" / "metrics.json").unlink()
-    failed = lambda command, **_: subprocess.CompletedProcess(command, 1, "", "pdedkl: no memory\n")
-    monkeypatch.setattr(reproduce.subprocess, "run", failed)
-    with pytest.raises(RunError, match="heat-50 with PDE-GP failed: pdedkl: no memory"):
-        runs.run(say=lambda _: None)
+    def failing(folder, **_):
+        raise MemoryError("no memory")
+
+    (runs.out / "heat-50" / "gp-1" / METRICS).unlink()
+    monkeypatch.setattr(pdedkl.runs.solve, "solve", failing)
+    with pytest.raises(RunError, match="heat-50, PDE-GP, seed 1 failed: no memory"):
+        runs.run(Serial(), say=lambda _: None)
+
+
+def test_workers_that_write_elsewhere_are_told_apart(runs, solved, monkeypatch):
+    class Elsewhere(Serial):
+        def run(self, function, jobs):
+            yield from ((job, None) for job in jobs)
+
+    (runs.out / "heat-50" / "gp-1" / METRICS).unlink()
+    with pytest.raises(RunError, match=r"seed 1 was solved where .* is another folder: .* share"):
+        runs.run(Elsewhere(), say=lambda _: None)

@@ -14,6 +14,8 @@ HELP = """Solve high-dimensional linear PDEs from little data, with error bars.
 Start with: pdedkl solve heat --dim 10
 """
 
+SCHEDULER = typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers compute instead.")
+
 app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -44,7 +46,7 @@ def mistakes() -> Iterator[None]:
 
     try:
         yield
-    except (RunError, ValueError, TypeError, LookupError, OSError) as error:
+    except (RunError, ValueError, TypeError, LookupError, OSError, ImportError) as error:
         message = error.args[0] if isinstance(error, LookupError) and error.args else error
         raise RequestError(str(message)) from (error if "--debug" in sys.argv else None)
 

@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
-from .app import app, console, mistakes
+from .app import SCHEDULER, app, console, mistakes
 
 
 @app.command()
 def reproduce(
     only: Annotated[list[str] | None, typer.Option(help="Rows of the table, such as poisson-10.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each cell; the table has their median.")] = 3,
+    workers: Annotated[int, typer.Option(min=1, help="Runs at a time, each in a process.")] = 1,
+    scheduler: Annotated[str | None, SCHEDULER] = None,
     out: Annotated[Path, typer.Option(help="Folder of runs and tables; called again, it goes on there.")] = Path(
         "runs/reproduce"
     ),
@@ -21,15 +23,18 @@ def reproduce(
     """Make the paper's table of errors: PDE-GP, a linear map, PDE-DKL as in the paper, and ours."""
     from rich.table import Table
 
+    from ..jobs import open_pool
     from ..runs.reproduce import ROWS, Reproduction
 
     with mistakes():
         if unknown := [name for name in only or [] if name not in ROWS]:
             raise ValueError(f"There is no row {', '.join(unknown)}: choose from {', '.join(ROWS)}.")
+        pool = open_pool(workers, scheduler)
     rows = {name: row for name, row in ROWS.items() if not only or name in only}
     work = Reproduction(out, rows, seeds)
     shown = console(error=True)
-    work.run(lambda text: shown.print(f"[dim]{text}"))
+    with pool:
+        work.run(pool, lambda text: shown.print(f"[dim]{text}"))
     table = Table(caption=work.caption())
     for name in work.header():
         table.add_column(name)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .app import app, console, mistakes
+from .app import SCHEDULER, app, console, mistakes
 
 
 class Model(StrEnum):
@@ -110,6 +110,7 @@ def search(
     evaluations: Annotated[int, typer.Option(min=1, help="Values to train in all.")] = 10,
     acquisition: Annotated[str, typer.Option(help="ei, ucb or pi.")] = "ei",
     workers: Annotated[int, typer.Option(min=1, help="Values to train at a time, each in a process.")] = 1,
+    scheduler: Annotated[str | None, SCHEDULER] = None,
     model: Annotated[Model, typer.Option()] = Model.dkl,
     recipe: Annotated[Recipe, typer.Option()] = Recipe.default,
     boundary: Annotated[int | None, BOUNDARY] = None,
@@ -120,6 +121,7 @@ def search(
     out: Annotated[Path | None, typer.Option(help="Folder of its state, table and plot.")] = None,
 ) -> None:
     """Find the latent dimension by Bayesian optimisation of the training objective."""
+    from ..jobs import open_pool
     from ..runs.folder import Config
 
     config = Config(
@@ -136,6 +138,8 @@ def search(
     folder = out or Path("runs") / f"{_name(config)}-search"
     with mistakes():
         values = _whole_numbers(latent_dims)
+        if scheduler is not None:
+            open_pool(workers, scheduler).close()
         found, data = _check(config)
         folder.mkdir(parents=True, exist_ok=True)
     from .. import search as run
@@ -148,6 +152,7 @@ def search(
         evaluations=evaluations,
         acquisition=acquisition,
         workers=workers,
+        scheduler=scheduler,
         state=folder / "search.json",
         seed=seed,
         recipe=recipe.value,

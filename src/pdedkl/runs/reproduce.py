@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
@@ -14,7 +12,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from .folder import CONFIG, METRICS, RunError
+from .. import __version__
+from ..jobs import Job, Pool
+from .folder import METRICS, Config, Folder, RunError
 
 
 @dataclass(frozen=True)
@@ -26,24 +26,21 @@ class Row:
     gp: tuple[float, float] | None
     dkl: tuple[float, float]
 
-    @property
-    def arguments(self) -> list[str]:
-        return [self.problem] if self.dim is None else [self.problem, "--dim", str(self.dim)]
-
 
 @dataclass(frozen=True)
 class Method:
-    """A column of ours, and the options of `pdedkl solve` that make it."""
+    """A column of ours, and what its runs have in their configurations."""
 
     title: str
-    arguments: tuple[str, ...]
+    model: str = "dkl"
+    recipe: str = "default"
 
 
 METHODS = {
-    "gp": Method("PDE-GP", ("--model", "gp")),
-    "linear": Method("learned linear map", ("--model", "linear")),
-    "paper": Method("PDE-DKL as in the paper", ("--recipe", "paper")),
-    "default": Method("pdedkl", ()),
+    "gp": Method("PDE-GP", model="gp"),
+    "linear": Method("learned linear map", model="linear"),
+    "paper": Method("PDE-DKL as in the paper", recipe="paper"),
+    "default": Method("pdedkl"),
 }
 
 ADR = "advection-diffusion-reaction"
@@ -77,28 +74,31 @@ PAGE = """<!doctype html>
 </html>
 """
 
+SHARED = "with a scheduler, --out needs a folder that this machine and all workers share."
+
 Errors = dict[tuple[str, str], tuple[float, float] | None]
 
 
 class Reproduction:
-    """Runs in one folder each, one row after the other; what is finished is not run again."""
+    """Runs in one folder each, in the order of the rows; what is finished is not run again."""
 
     def __init__(self, out: Path, rows: dict[str, Row], seeds: int) -> None:
         self.out, self.rows, self.seeds = out, rows, seeds
 
-    def run(self, say: Callable[[str], None]) -> None:
+    def run(self, pool: Pool, say: Callable[[str], None]) -> None:
+        self.write()
+        jobs = []
         for name, row in self.rows.items():
-            for method, folder, arguments in self._runs(name, row):
-                if (folder / METRICS).is_file():
-                    continue
-                say(f"{name}, {METHODS[method].title}, {folder.name}")
-                verb = ["resume", str(folder)] if (folder / CONFIG).is_file() else ["solve", *arguments]
-                done = subprocess.run(
-                    [sys.executable, "-m", "pdedkl", *verb], capture_output=True, text=True, check=False
-                )
-                if done.returncode:
-                    last = done.stderr.strip().splitlines()[-1:] or ["no message"]
-                    raise RunError(f"{name} with {METHODS[method].title} failed: {last[0]}")
+            for method, folder, config in self._runs(name, row):
+                if not (folder / METRICS).is_file():
+                    title = f"{name}, {METHODS[method].title}, seed {config.seed}"
+                    jobs.append(Job(title, Cell(title, folder.resolve(), config)))
+        if jobs:
+            say(f"{len(jobs)} runs to make")
+        for done, (job, _) in enumerate(pool.run(solve_cell, jobs), start=1):
+            if not (job.argument.folder / METRICS).is_file():
+                raise RunError(f"{job.name} was solved where {self.out} is another folder: {SHARED}")
+            say(f"{done}/{len(jobs)}  {job.name}")
             self.write()
 
     def write(self) -> None:
@@ -153,12 +153,43 @@ class Reproduction:
             "paper does not print its own numbers of points, and has no figures for PDE-GP in 50 dimensions."
         )
 
-    def _runs(self, name: str, row: Row) -> Iterator[tuple[str, Path, list[str]]]:
+    def _runs(self, name: str, row: Row) -> Iterator[tuple[str, Path, Config]]:
         for method, entry in METHODS.items():
             for seed in range(self.seeds):
                 folder = self.out / name / f"{method}-{seed}"
-                options = [*entry.arguments, "--seed", str(seed), "--out", str(folder)]
-                yield method, folder, [*row.arguments, *options]
+                yield method, folder, Config(row.problem, row.dim, entry.model, entry.recipe, seed, version=__version__)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of the table, as it is sent to a worker."""
+
+    title: str
+    folder: Path
+    config: Config
+
+
+def solve_cell(asked: Cell) -> None:
+    """Solve in the cell's folder, or go on there after a kill. Only files come of it."""
+    import jax
+
+    from ..cache import use_compilation_cache
+    from .solve import solve
+
+    folder, out = Folder(asked.folder), asked.folder.parents[1]
+    if not out.is_dir():
+        raise RunError(f"A worker has no folder {out}: {SHARED}")
+    use_compilation_cache()
+    try:
+        if not folder.started:
+            folder.begin(asked.config)
+        solve(folder, progress=False)
+    except Exception as error:
+        raise RunError(f"{asked.title} failed: {error}") from error
+    finally:
+        jax.clear_caches()  # neither time nor memory of a run depends on those before it
+    if not folder.finished:
+        raise KeyboardInterrupt
 
 
 def cell(pair: Any) -> str:

@@ -58,6 +58,18 @@ def evaluate(train: Train, parameters: Parameters) -> tuple[Evaluation, Any]:
     return Evaluation(parameters, float(objective), seconds), posterior
 
 
+@dataclass(frozen=True)
+class Trained:
+    """`evaluate` as a function of the parameters. A posterior is kept only where it need not travel."""
+
+    train: Train
+    keep: bool
+
+    def __call__(self, parameters: Parameters) -> tuple[Evaluation, Any]:
+        evaluation, posterior = evaluate(self.train, parameters)
+        return evaluation, posterior if self.keep else None
+
+
 def best_of(history: Sequence[Evaluation]) -> Evaluation | None:
     """The first of the lowest; `None` if all failed."""
     found = [item for item in history if item.objective is not None]

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from ..domain import Domain
+from ..jobs import Job, Pool, Serial, open_pool
 from ..observations import Observation, check_observations
 from ..training import fit
 from ..training.journal import fingerprint
-from .evaluation import Evaluation, Fit, Train, best_of, described
+from .evaluation import Evaluation, Fit, Train, Trained, best_of, described
 from .result import Search
 from .space import Space
 from .state import State
 from .surrogate import ACQUISITIONS, propose
-from .workers import Serial, Workers
 
 # Options of `fit` that a search has a use of its own for, and what to write instead.
 TAKEN = {
@@ -40,6 +40,7 @@ def search(
     acquisition: str = "ei",
     workers: int = 1,
     batch: int | None = None,
+    scheduler: str | None = None,
     state: str | Path | None = None,
     seed: int = 0,
     recipe: str = "default",
@@ -55,8 +56,9 @@ def search(
     all, or the whole set if it is smaller. With `groups` or `prior_strengths` the set is the product of the lists.
 
     `workers` values are trained at a time, in processes of their own. `batch` values are proposed at a time, by default
-    one for each worker: the result depends on the batch and not on the workers. With a `state` file a killed search,
-    called again with the same arguments, goes on where it stopped; asked for more evaluations, it adds them.
+    one for each worker: the result depends on the batch and not on the workers. With the address of a Dask `scheduler`
+    its workers train instead, as many as it has. With a `state` file a killed search, called again with the same
+    arguments, goes on where it stopped; asked for more evaluations, it adds them.
     """
     domain = problem if isinstance(problem, Domain) else getattr(problem, "domain", None)
     if not isinstance(domain, Domain):
@@ -76,6 +78,7 @@ def search(
         acquisition=acquisition,
         workers=workers,
         batch=batch,
+        scheduler=scheduler,
         state=state,
         seed=seed,
         progress=progress,
@@ -97,6 +100,7 @@ class Searcher:
         acquisition: str = "ei",
         workers: int = 1,
         batch: int | None = None,
+        scheduler: str | None = None,
         state: str | Path | None = None,
         seed: int = 0,
         progress: bool | None = None,
@@ -116,8 +120,16 @@ class Searcher:
             raise ValueError(f"Unknown acquisition {acquisition!r}: choose one of {', '.join(ACQUISITIONS)}.")
         if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
             raise ValueError(f"`seed` needs a whole number that is not negative: got {seed!r}.")
+        if scheduler is not None and not isinstance(scheduler, str):
+            raise TypeError(f"`scheduler` needs an address such as 'tcp://host:8786': got {scheduler!r}.")
         self.space, self.train, self.initial, self.acquisition = space, train, initial, acquisition
-        self.workers, self.batch, self.seed, self.progress = workers, batch, seed, bool(progress)
+        self.workers, self.scheduler, self.batch, self.seed, self.progress = (
+            workers,
+            scheduler,
+            batch,
+            seed,
+            bool(progress),
+        )
         self.wanted = min(evaluations, len(space))
         same = {"initial": initial, "acquisition": acquisition, "batch": batch, "seed": seed}
         self.state = State(state, {"search set": space.axes, **same, **(options or {})}, space)
@@ -129,24 +141,27 @@ class Searcher:
 
     def run(self) -> Search:
         state, trained = self.state, None
-        pool = Serial(self.train) if self.workers == 1 else Workers(self.train, self.workers)
-        try:
+        with self._pool() as pool:
+            train = Trained(self.train, keep=isinstance(pool, Serial))
             while state.pending or self._propose():
-                numbers = state.pending
-                for job, evaluation, posterior in pool.run([state.proposed[number] for number in numbers]):
-                    state.done[numbers[job]] = evaluation
+                proposed = ((number, state.proposed[number]) for number in state.pending)
+                jobs = {Job(described(parameters), parameters): number for number, parameters in proposed}
+                for job, (evaluation, posterior) in pool.run(train, list(jobs)):
+                    state.done[jobs[job]] = evaluation
                     state.write()
                     best = best_of(state.history)
                     trained = posterior if best is evaluation else trained
-                    self._show(numbers[job], evaluation, best)
-        finally:
-            pool.close()
+                    self._show(jobs[job], evaluation, best)
         if best_of(state.history) is None:
             raise RuntimeError(
                 f"All {len(state.history)} trainings failed; the first with: {state.history[0].error} "
                 "Look at the data and its noise, or try recipe='default'."
             )
         return Search(self.space, state.history, self.seed, self.train, trained)
+
+    def _pool(self) -> Pool:
+        alone = self.workers == 1 and self.scheduler is None
+        return Serial() if alone else open_pool(self.workers, self.scheduler)
 
     def _propose(self) -> bool:
         """Add the next batch to what is proposed; whether there is one."""

@@ -1,0 +1,5 @@
+"""Many jobs, each on its own: here, in worker processes, or on a Dask cluster."""
+
+from .base import Job, Pool, Serial, open_pool
+
+__all__ = ["Job", "Pool", "Serial", "open_pool"]
