@@ -118,14 +118,13 @@ def by_forward_pass(task: Task) -> Callable:
     a, b = torch.as_tensor(task.a[axes]), torch.as_tensor(task.b)
 
     def operate(net: Any, points: torch.Tensor) -> torch.Tensor:
-        h = net._input_transform(points)
+        h, first = net._input_transform(points), 1.0
         operated, slopes = (slope * b)[None, :], torch.diag(slope)[axes, None, :]
         for linear in net.linears[:-1]:
+            operated, slopes = operated @ linear.weight.T, (first * slopes) @ linear.weight.T
             h = torch.tanh(linear(h))
-            operated, slopes = operated @ linear.weight.T, slopes @ linear.weight.T
             first = 1 - h * h
             operated = first * (operated - 2 * h * torch.einsum("k,knw->nw", a, slopes * slopes))
-            slopes = first * slopes
         last = net.linears[-1]
         return task.c * last(h) + operated @ last.weight.T
 
@@ -200,7 +199,8 @@ def tune(task: Task, points: str, seconds: float, seed: int) -> tuple[Setting, l
     for name, values in CHOICES.items():
         if name == "batch" and points == "given":
             continue
-        best = min((best, *(replace(best, **{name: value}) for value in values)), key=lambda s: tried.get(s) or tried_out(s))
+        settings = (best, *(replace(best, **{name: value}) for value in values))
+        best = min(settings, key=lambda setting: tried.get(setting) or tried_out(setting))
     return best, [asdict(setting) | {"score": score} for setting, score in tried.items()]
 
 
@@ -224,6 +224,8 @@ def main() -> None:
         found |= {"setting": asdict(setting), "tried": tried, "tuning_seconds": time.monotonic() - begin}
     else:
         setting = Setting(**options.setting)
+        # PyTorch imports the rest of itself in the first step.
+        train(task, options.points, options.derivatives, replace(setting, adam=1), 0.0, options.seed)
         _, trail = train(task, options.points, options.derivatives, setting, options.seconds, options.seed)
         found |= {"setting": asdict(setting), "trail": trail.pairs}
     options.out.write_text(json.dumps(found))

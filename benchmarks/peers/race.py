@@ -63,7 +63,7 @@ def write_task(name: str, seed: int, path: Path) -> None:
 
     given, test = rows(case, seed)
     Task(
-        c=np.asarray(0.0 if symbol.c is None else symbol.c),
+        c=0.0 if symbol.c is None else float(symbol.c),
         b=np.zeros(dim) if symbol.b is None else np.asarray(symbol.b),
         a=a,
         lower=np.asarray(case.domain.lower),
@@ -140,7 +140,7 @@ def reached(cells: list[dict], error: float) -> float:
 
 
 def table(race: Race, names: list[str], goals: dict[str, dict[str, float]]) -> str:
-    """A row for each problem: seconds, and how many times ours; in brackets the smallest error where it stayed above."""
+    """Rows of seconds, and how many times ours; in brackets the smallest error, where that is not small enough."""
     lines = []
     for goal, errors in goals.items():
         for points, title in POINTS.items():

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class Task:
     truth at `test` is there to be recorded and decides nothing.
     """
 
-    c: np.ndarray
+    c: float
     b: np.ndarray
     a: np.ndarray
     lower: np.ndarray
@@ -44,11 +45,13 @@ class Task:
     test_values: np.ndarray
 
     def save(self, path: Path) -> None:
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
-            parts = {f"{field.name}.{key}": part for key, part in vars(value).items()} if is_rows(value) else {}
-            arrays |= parts or {field.name: value}
+            if isinstance(value, Rows):
+                arrays |= {f"{field.name}.{key}": part for key, part in vars(value).items()}
+            else:
+                arrays[field.name] = value
         np.savez(path, **arrays)
 
     @staticmethod
@@ -56,15 +59,12 @@ class Task:
         with np.load(path) as stored:
             rows = lambda name: Rows(*(stored[f"{name}.{field.name}"] for field in fields(Rows)))
             names = [field.name for field in fields(Task)]
-            return Task(**{name: stored[name] if name in stored else rows(name) for name in names})
+            parts = {name: stored[name] if name in stored else rows(name) for name in names}
+            return Task(**parts | {"c": float(stored["c"])})
 
     def score(self, u: np.ndarray, f: np.ndarray) -> float:
         """What settings are chosen by: relative errors of predicted `fresh` values of `u` and of `f`, added."""
         return relative(u, self.fresh.u_values) + relative(f, self.fresh.f_values)
-
-
-def is_rows(value: object) -> bool:
-    return isinstance(value, Rows)
 
 
 def relative(values: np.ndarray, reference: np.ndarray) -> float:
@@ -76,7 +76,8 @@ class Trail:
     """Pairs of seconds and error of `u` at the test points; the clock stands still while an error is measured."""
 
     def __init__(self, task: Task) -> None:
-        self.task, self.pairs = task, []
+        self.task = task
+        self.pairs: list[tuple[float, float]] = []
         self.begin = time.monotonic()
 
     @property
