@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from task import Rows, Task, Trail
 
-SCALES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+SCALES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 WEIGHTS = (0.1, 1.0, 10.0, 100.0)
 FEWEST, TUNED, MOST = 125, 1000, 8000
 # With as many points as it likes, it takes so many of each kind for each feature.

@@ -182,7 +182,8 @@ def picture(race: Race, names: list[str], errors: dict[str, float], path: Path) 
 
     columns = min(4, len(names))
     height = -(-len(names) // columns)
-    figure, axes = plt.subplots(height, columns, figsize=(4 * columns, 3.2 * height), squeeze=False, sharex=True)
+    size = (4 * columns, 3.2 * height + 0.5)
+    figure, axes = plt.subplots(height, columns, figsize=size, squeeze=False, layout="constrained")
     for axis in axes.flat[len(names) :]:
         axis.axis("off")
     for axis, name in zip(axes.flat, names):
@@ -197,9 +198,8 @@ def picture(race: Race, names: list[str], errors: dict[str, float], path: Path) 
                     axis.loglog(seconds, error, style, color=f"C{number}", marker=marker, label=label)
         axis.axhline(errors[name], color="gray", linewidth=0.8)
         axis.set(title=name, xlabel="seconds", ylabel="relative error of u")
-    handles = dict(reversed([pair for axis in axes.flat for pair in zip(*axis.get_legend_handles_labels()[::-1])]))
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(METHODS), frameon=False)
-    figure.set_layout_engine("constrained")
+    shown = {label: line for axis in axes.flat for line, label in zip(*axis.get_legend_handles_labels())}
+    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(path, dpi=150)
 
 
