@@ -39,21 +39,21 @@ class Setting:
     """
 
     weight: float = 10.0
-    rate: float = 3e-3
+    rate: float = 1e-2
     adam: int = 1000
-    width: int = 64
-    depth: int = 3
-    batch: int = 500
+    width: int = 32
+    depth: int = 2
+    batch: int = 200
 
 
-# Tried one after the other, from the setting above.
-CHOICES: dict[str, tuple] = {
-    "weight": (1.0, 100.0),
-    "rate": (1e-3, 1e-2),
-    "adam": (200, 5000),
-    "width": (32, 128),
-    "depth": (2, 4),
-    "batch": (200, 2000),
+# Walked one after the other from the setting above, up and down for as long as the score falls.
+LADDERS: dict[str, tuple] = {
+    "width": (8, 16, 32, 64, 128),
+    "depth": (1, 2, 3, 4),
+    "rate": (1e-3, 3e-3, 1e-2, 3e-2),
+    "weight": (0.1, 1.0, 10.0, 100.0, 1000.0),
+    "adam": (50, 200, 1000, 5000, 20000),
+    "batch": (50, 100, 200, 500, 2000),
 }
 
 
@@ -183,24 +183,29 @@ def train(task: Task, points: str, derivatives: str, setting: Setting, seconds: 
 
 
 def tune(task: Task, points: str, seconds: float, seed: int) -> tuple[Setting, list[dict]]:
-    """Better values by fresh values of `u` and `f`, one setting after the other; and all that was tried."""
+    """The best setting by fresh values of `u` and `f`, walking one ladder after the other; and all that was tried.
+
+    A run on the given points takes them all in each step, so it has no batch to choose.
+    """
     fresh, operate = task.fresh, by_forward_pass(task)
     tried: dict[Setting, float] = {}
 
-    def tried_out(setting: Setting) -> float:
-        net, _ = train(task, points, "forward", setting, seconds, seed)
-        with torch.no_grad():
-            f = operate(net, torch.as_tensor(fresh.f_points)).numpy()[:, 0]
-        tried[setting] = task.score(predicted(net, fresh.u_points), f)
+    def score(setting: Setting) -> float:
+        if setting not in tried:
+            net, _ = train(task, points, "forward", setting, seconds, seed)
+            with torch.no_grad():
+                f = operate(net, torch.as_tensor(fresh.f_points)).numpy()[:, 0]
+            tried[setting] = task.score(predicted(net, fresh.u_points), f)
         return tried[setting]
 
     best = Setting()
-    tried_out(best)
-    for name, values in CHOICES.items():
+    for name, ladder in LADDERS.items():
         if name == "batch" and points == "given":
             continue
-        settings = (best, *(replace(best, **{name: value}) for value in values))
-        best = min(settings, key=lambda setting: tried.get(setting) or tried_out(setting))
+        for step in (-1, 1):
+            place = ladder.index(getattr(best, name)) + step
+            while 0 <= place < len(ladder) and score(other := replace(best, **{name: ladder[place]})) < score(best):
+                best, place = other, place + step
     return best, [asdict(setting) | {"score": score} for setting, score in tried.items()]
 
 
