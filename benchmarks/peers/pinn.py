@@ -48,9 +48,9 @@ class Setting:
 
 # Walked one after the other from the setting above, up and down for as long as the score falls.
 LADDERS: dict[str, tuple] = {
-    "width": (8, 16, 32, 64, 128),
+    "width": (4, 8, 16, 32, 64, 128),
     "depth": (1, 2, 3, 4),
-    "rate": (1e-3, 3e-3, 1e-2, 3e-2),
+    "rate": (1e-3, 3e-3, 1e-2, 3e-2, 1e-1),
     "weight": (0.1, 1.0, 10.0, 100.0, 1000.0),
     "adam": (50, 200, 1000, 5000, 20000),
     "batch": (50, 100, 200, 500, 2000),
