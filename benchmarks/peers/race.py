@@ -205,7 +205,8 @@ def picture(race: Race, names: list[str], errors: dict[str, float], path: Path) 
         axis.axhline(errors[name], color="gray", linewidth=0.8)
         axis.set(title=name, xlabel="seconds", ylabel="relative error of u")
     shown = {label: line for axis in axes.flat for line, label in zip(*axis.get_legend_handles_labels())}
-    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=min(5, 2 * columns), frameon=False, fontsize=9)
+    wide = min(len(METHODS), 2 * columns)
+    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=wide, frameon=False, fontsize=9)
     figure.savefig(path, dpi=150)
 
 
