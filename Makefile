@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
+PEERS := .venv-peers
 
-.PHONY: demo pictures test lint types unit bench-core accuracy accuracy-paper calibration refinement lock clean
+.PHONY: demo pictures test lint types unit bench-core accuracy accuracy-paper calibration refinement bench-peers lock \
+	clean
 
 # The heat equation in 50 dimensions, from 600 points.
 demo: $(VENV)/ready
@@ -56,6 +58,16 @@ calibration: $(VENV)/ready
 refinement: $(VENV)/ready
 	$(RUN) benchmarks/refinement.py
 
+# Seconds to a given error against other methods, on the paper's seven problems. Some hours; called again, it goes on.
+bench-peers: $(VENV)/ready $(PEERS)/ready
+	$(RUN) benchmarks/peers/race.py --peers $(PEERS)/bin/python
+
+# DeepXDE and PyTorch stay out of our own environment.
+$(PEERS)/ready: benchmarks/peers/requirements.lock
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers/requirements.lock
+	touch $@
+
 # Everything is pinned with hashes; the package itself is installed in place.
 $(VENV)/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -71,4 +83,4 @@ lock:
 		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
