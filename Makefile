@@ -4,8 +4,8 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PEERS := .venv-peers
 
-.PHONY: demo pictures test lint types unit bench-core accuracy accuracy-paper calibration refinement bench-peers lock \
-	clean
+.PHONY: demo pictures test lint types unit bench bench-core bench-peers bench-quick accuracy accuracy-paper \
+	calibration refinement lock clean
 
 # The heat equation in 50 dimensions, from 600 points.
 demo: $(VENV)/ready
@@ -39,6 +39,16 @@ unit: $(VENV)/ready
 
 bench-core: $(VENV)/ready
 	$(RUN) benchmarks/core.py
+
+# A few minutes: what is measured against a limit. Every part runs; the exit status says whether one missed.
+bench-quick: $(VENV)/ready
+	@missed=0; for part in "core.py --quick" prediction.py "large.py --alone 0"; do \
+		$(RUN) benchmarks/$$part || missed=1; done; exit $$missed
+
+# Long: all of it, with 50,000 values and without their matrix.
+bench: $(VENV)/ready
+	@missed=0; for part in core.py "prediction.py --f" large.py; do \
+		$(RUN) benchmarks/$$part || missed=1; done; exit $$missed
 
 # Long: ten problems, three models, three seeds.
 accuracy: $(VENV)/ready

@@ -1,6 +1,7 @@
 """The core against what it replaces: nested automatic differentiation, and the linear algebra it cannot avoid.
 
-Prints ratios measured in this run, and exits with 1 where one misses its limit.
+Prints ratios measured in this run, and exits with 1 where one misses its limit. The gain over nested differentiation
+grows with the number of points: what is done once a point does not count for long.
 """
 
 from __future__ import annotations
@@ -146,17 +147,18 @@ def step_over_floor(limits: Limits, n: int = 2000, d: int = 50) -> None:
         print(f"        n = {n}, {name}: {1e3 * np.median(times):.0f} ms")
     floor = min((seconds["Cholesky and inverse"], seconds["the same by cho_solve"]), key=np.median)
     ratio = Ratio(seconds["step"], floor)
-    limits.check(f"evidence and gradient over Cholesky and inverse, n = {n}, d = {d}", ratio.median, ratio, at_most=2.5)
+    limits.check(f"evidence and gradient over Cholesky and inverse, n = {n}, d = {d}", ratio.median, ratio, at_most=2.0)
 
 
 def growth_with_dimension(limits: Limits, n: int = 2000) -> None:
     def behind(d: int) -> pk.Embedding:
         return pk.Bottleneck(d, pk.MLP(16, 4, width=64, depth=2, key=KEY), key=KEY)
 
-    problems = {d: poisson(d, n, behind(d)) for d in (10, 1000)}
+    problems = {d: poisson(d, n, behind(d)) for d in (10, 1000, 10000)}
     seconds = in_turns({str(d): lambda d=d: step(*problems[d]) for d in problems}, repeats=7)
-    ratio = Ratio(seconds["1000"], seconds["10"])
-    limits.check(f"a step at d = 1,000 over d = 10, 16-dimensional map, n = {n}", ratio.median, ratio, at_most=1.5)
+    for d, most in ((1000, 1.5), (10000, 2.0)):
+        ratio = Ratio(seconds[str(d)], seconds["10"])
+        limits.check(f"a step at d = {d:,} over d = 10, 16-dimensional map, n = {n}", ratio.median, ratio, at_most=most)
 
 
 def peak_memory(limits: Limits, n: int = 4000) -> None:
@@ -166,7 +168,7 @@ def peak_memory(limits: Limits, n: int = 4000) -> None:
     """
     output = subprocess.run([sys.executable, __file__, "--memory", str(n)], capture_output=True, text=True, check=True)
     matrices = float(output.stdout.split()[-1])
-    limits.check(f"peak memory of a step, n = {n}, d = 50", matrices, f"{matrices:.2f} n² doubles", at_most=5.0)
+    limits.check(f"peak memory of a step, n = {n}, d = 50", matrices, f"{matrices:.2f} n² doubles", at_most=4.0)
 
 
 def measure_memory(n: int, d: int = 50) -> None:
@@ -180,10 +182,21 @@ def measure_memory(n: int, d: int = 50) -> None:
     print((peak - resident) / (8 * n * n))
 
 
+def quick() -> int:
+    """The limits that say whether the core is fast, in a few minutes."""
+    limits = Limits()
+    assembly(limits, 50, (50,), at_least=100, n=500)
+    step_over_floor(limits)
+    growth_with_dimension(limits)
+    peak_memory(limits)
+    return limits.exit_code
+
+
 def main() -> int:
     limits = Limits()
     assembly(limits, 10, (50, 100, 200), at_least=30)
-    assembly(limits, 50, (20, 40, 100), at_least=100)
+    assembly(limits, 50, (40, 100), at_least=100)
+    assembly(limits, 50, (20, 50), at_least=100, n=500)
     push_forward("four layers of 200", pk.MLP(50, 4, key=KEY), 50)
     push_forward("residual 2 × 64", pk.Residual(50, 4, key=KEY), 50)
     gradient_rule()
@@ -198,4 +211,4 @@ if __name__ == "__main__":
     if "--memory" in sys.argv:
         measure_memory(int(sys.argv[-1]))
     else:
-        sys.exit(main())
+        sys.exit(quick() if "--quick" in sys.argv else main())
