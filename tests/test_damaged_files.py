@@ -99,10 +99,14 @@ def shorter_array_in_both(header, tensors):
     part(header, "alpha")["shape"] = [7]
 
 
+def smaller_factor(header, tensors):
+    tensors["solver.factor"] = tensors["solver.factor"][:-1, :-1].copy()
+    part(header, "solver", "factor")["shape"] = [7, 7]
+
+
 def smaller_system(header, tensors):
     shorter_array_in_both(header, tensors)
-    tensors["factor"] = tensors["factor"][:-1, :-1].copy()
-    part(header, "factor")["shape"] = [7, 7]
+    smaller_factor(header, tensors)
 
 
 def single_precision(_, tensors):
@@ -161,7 +165,8 @@ EDITS = {
     "a missing array": (missing_array, "'alpha'", "not there"),
     "an extra array": (extra_array, "more belongs to nothing"),
     "a shorter array": (shorter_array, "'alpha' needs shape (8,) and has (7,)"),
-    "a shorter array and header": (shorter_array_in_both, "alpha needs", "shape (7,)"),
+    "a shorter array and header": (shorter_array_in_both, "8 values", "`alpha` have shape (7,)"),
+    "a smaller factor": (smaller_factor, "8 values", "`factor` of the solver has shape (7, 7)"),
     "a smaller system": (smaller_system, "8 values", "(7,)"),
     "single precision": (single_precision, "'alpha'", "F64", "F32"),
     "an array used twice": (used_twice, "used twice"),

@@ -28,7 +28,9 @@ def scheduler():
         yield cluster.scheduler_address
 
 
-@pytest.fixture(params=["processes", "dask"])
+# Of the module, so that one kind comes after the other: while Dask starts a worker, what this process starts besides it
+# gets the worker's single thread as well.
+@pytest.fixture(params=["processes", "dask"], scope="module")
 def pool(request):
     address = request.getfixturevalue("scheduler") if request.param == "dask" else None
     with open_pool(2, address) as opened:

@@ -22,6 +22,16 @@ def fits(n: int, matrices: int, announce: bool = False) -> bool:
     return good
 
 
+def check_columns_fit(n: int, columns: int) -> None:
+    """Refuse what even a solver without the matrix cannot do: it holds two arrays of `n × columns` doubles at least."""
+    needed, available = 8 * 2 * n * columns, available_bytes()
+    if available is not None and needed > available:
+        raise MemoryError(
+            f"{n} observed values need {_size(needed)} even without their Gram matrix, and "
+            f"{_size(max(available, 0))} are free: use fewer, or a machine with more memory."
+        )
+
+
 def check_fits(n: int, matrices: int, what: str = "observed values") -> None:
     """Refuse `matrices` arrays of `n × n` doubles that the device cannot hold, before anything is computed."""
     needed = 8 * matrices * n * n

@@ -27,8 +27,8 @@ from .cholesky import JITTER_LADDER, factorise, left_out, solve
 from .engines import Engine, engine_of
 from .evidence import linear_system, value_from
 from .gram import assemble
-from .iterative import Iterative, everywhere, iterative_solver
-from .memory import check_fits, fits
+from .iterative import MOST_COLUMNS, Iterative, everywhere, iterative_solver
+from .memory import check_columns_fit, check_fits, fits
 from .solver import Factorised, Gram, Solver
 
 if TYPE_CHECKING:
@@ -269,6 +269,8 @@ def condition(
         solver = "iterative" if mesh is not None or not fits(n, MATRICES, announce=True) else "dense"
     if solver == "dense":
         check_fits(n, MATRICES)
+    else:
+        check_columns_fit(n, min(n, MOST_COLUMNS))
     sections, made, alpha, jitter, objective = (
         _condition(model, found) if solver == "dense" else _condition_iteratively(model, found, mesh)
     )

@@ -11,6 +11,8 @@ from ..domain import Coordinates
 from ..embeddings import MLP, LatentJet, Normalisation
 from ..inference import Posterior
 from ..inference.calibration import Calibration
+from ..inference.iterative import Iterative
+from ..inference.solver import Factorised, Solver
 from ..kernels import BaseKernel, Component, Kernel
 from ..model import ENGINES, Model
 from ..observations import Observation, _check_operator_at
@@ -121,8 +123,18 @@ def check_posterior(posterior: Posterior) -> None:
     n = sum(map(len, observations))
     if posterior.alpha.shape != (n,):
         raise MisfitError(f"there are {n} values and the weights `alpha` have shape {posterior.alpha.shape}")
+    for name, array in _rows_of(posterior.solver):
+        if array.shape[0] != n:
+            raise MisfitError(f"there are {n} values and `{name}` of the solver has shape {array.shape}")
     if model.engine == "closed-form":
         _check_jets(posterior)
+
+
+def _rows_of(solver: Solver) -> list[tuple[str, Any]]:
+    """The arrays of a solver with one row for each value."""
+    if isinstance(solver, Iterative):
+        return [("basis", solver.preconditioner.basis), ("scale", solver.scale)]
+    return [("factor", solver.factor)] if isinstance(solver, Factorised) else []
 
 
 def _check_jets(posterior: Posterior) -> None:
