@@ -6,7 +6,10 @@ import logging
 import sys
 from functools import partial
 
+import dask
+import distributed
 import pytest
+import threadpoolctl
 from small_jobs import dying, evidence, linear_algebra_threads, mistaken, solved
 from test_search import found, poisson, run
 
@@ -20,9 +23,6 @@ JOBS = [Job(f"matrix {number}", number) for number in range(4)]
 
 @pytest.fixture(scope="module")
 def scheduler():
-    distributed = pytest.importorskip("distributed")
-    import dask
-
     again = {"distributed.scheduler.allowed-failures": 2}
     with dask.config.set(again), distributed.LocalCluster(threads_per_worker=1, **LOCAL) as cluster:
         yield cluster.scheduler_address
@@ -68,7 +68,6 @@ def test_a_search_on_a_cluster_gives_the_bits_of_a_serial_one(scheduler):
 
 
 def test_linear_algebra_has_the_threads_of_whoever_asks(scheduler):
-    threadpoolctl = pytest.importorskip("threadpoolctl")
     with open_pool(1, scheduler) as cluster, threadpoolctl.threadpool_limits(3):
         assert [count for _, count in cluster.run(linear_algebra_threads, JOBS[:1])] == [3]
 
@@ -83,7 +82,6 @@ def test_workers_with_other_packages_are_refused(scheduler, monkeypatch):
 
 
 def test_workers_with_several_threads_are_refused():
-    distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(threads_per_worker=2, processes=False, **LOCAL) as cluster,
         open_pool(1, cluster.scheduler_address) as opened,
@@ -99,7 +97,6 @@ def test_without_dask_the_extra_is_named(monkeypatch):
 
 
 def test_an_address_that_is_none_is_refused():
-    pytest.importorskip("distributed")
     with pytest.raises(OSError, match="No Dask scheduler answers at 'nowhere::'"):
         open_pool(1, "nowhere::")
     with pytest.raises(TypeError, match="`scheduler` needs an address"):

@@ -72,7 +72,7 @@ def test_a_run_that_fails_is_named(runs, monkeypatch):
 
     (runs.out / "heat-50" / "gp-1" / METRICS).unlink()
     monkeypatch.setattr(pdedkl.runs.solve, "solve", failing)
-    with pytest.raises(RunError, match="heat-50, PDE-GP, seed 1 failed: no memory"):
+    with pytest.raises(RunError, match="heat-50, PDE-GP, seed 1 failed: MemoryError: no memory"):
         runs.run(Serial(), say=lambda _: None)
 
 

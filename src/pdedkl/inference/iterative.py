@@ -10,6 +10,7 @@ would lose every direction below `1e-16` of the largest one, and those are not s
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -92,9 +93,10 @@ class Iterative(Solver):
         return jnp.sum(root**2, axis=0) + jnp.sum(first * (x + d) + d * r, axis=0)
 
     def cross(self, gram: Gram, left: Float[Array, "n l"], right: Float[Array, "n m"]) -> Float[Array, "l m"]:
-        roots = [self.preconditioner.root(self.scale[:, None] * v) for v in (left, right)]
-        a, b = self._solve(gram, left), self._solve(gram, right)
-        return roots[0].T @ roots[1] + a.start.T @ b.residual + a.residual.T @ b.change + a.change.T @ b.left
+        """`aᵀ S⁻¹ b = aᵀ M⁻¹ b + aᵀd + (M⁻¹ a)ᵀr`, nearly, with the change `d` for `b` and the residual `r` left."""
+        a, b = (self.scale[:, None] * columns for columns in (left, right))
+        found, root = self._solve(gram, right), self.preconditioner.root
+        return root(a).T @ root(b) + a.T @ found.change + self.preconditioner.solve(a).T @ found.left
 
     def log_determinant(self) -> Float[Array, ""]:
         """That of `K` with its noise, less than `tr(S − M)` from the truth."""
@@ -127,7 +129,7 @@ def iterative_solver(gram: Gram, residual: Float[Array, " n"], mesh: Mesh | None
     made = preconditioner_of(pivoted_columns(gram, scale, min(MOST_COLUMNS, residual.shape[0])))
     solver = Iterative(made, scale, jnp.zeros(()), jnp.zeros(()), mesh)
     solved = solver._solve(gram, residual[:, None])
-    solver = Iterative(made, scale, solved.steps, solved.error, mesh)
+    solver = dataclasses.replace(solver, steps=solved.steps, error=solved.error)
     alpha = scale * (solved.start + solved.change)[:, 0]
     return solver, alpha, jnp.where(jnp.any(gram.noise < least), LEAST_NOISE, 0.0)
 
@@ -200,7 +202,6 @@ def pivoted_columns(gram: Gram, scale: Float[Array, " n"], most: int) -> Float[A
     """
     remaining = scale**2 * gram.diagonal()
     columns = jnp.zeros((scale.shape[0], most))
-
     enough = jnp.maximum(REMAINDER, ROUNDINGS * EPSILON * remaining)
 
     def unfinished(state: tuple[Array, Array, Array]) -> Array:

@@ -5,43 +5,57 @@ from __future__ import annotations
 import os
 import warnings
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 
 
 def fits(n: int, matrices: int, announce: bool = False) -> bool:
     """Whether `matrices` arrays of `n × n` doubles fit; if not, and asked to, says so and what is done instead."""
-    needed, available = 8 * matrices * n * n, available_bytes()
-    good = available is None or needed <= available
-    if announce and not good:
+    lacking = _lacking(matrices * n * n)
+    if lacking is not None and announce:
         warnings.warn(
-            f"{n} values need {matrices} matrices of {n} × {n}, {_size(needed)}, and {_size(available or 0)} are free: "
-            "solved by conjugate gradients, without the matrix.",
+            f"{n} values need {matrices} matrices of {n} × {n}, {lacking.words}: solved by conjugate gradients, "
+            "without the matrix.",
             stacklevel=3,
         )
-    return good
+    return lacking is None
 
 
 def check_columns_fit(n: int, columns: int) -> None:
     """Refuse what even a solver without the matrix cannot do: it holds two arrays of `n × columns` doubles at least."""
-    needed, available = 8 * 2 * n * columns, available_bytes()
-    if available is not None and needed > available:
+    if (lacking := _lacking(2 * n * columns)) is not None:
         raise MemoryError(
-            f"{n} observed values need {_size(needed)} even without their Gram matrix, and "
-            f"{_size(max(available, 0))} are free: use fewer, or a machine with more memory."
+            f"{n} observed values need two arrays of {n} × {columns} even without their Gram matrix, {lacking.words}: "
+            "use fewer, or a machine with more memory."
         )
 
 
 def check_fits(n: int, matrices: int, what: str = "observed values") -> None:
     """Refuse `matrices` arrays of `n × n` doubles that the device cannot hold, before anything is computed."""
-    needed = 8 * matrices * n * n
-    available = available_bytes()
-    if available is not None and needed > max(available, 0):
-        most = int((max(available, 0) / (8 * matrices)) ** 0.5)
+    if (lacking := _lacking(matrices * n * n)) is not None:
+        most = int((lacking.free / (8 * matrices)) ** 0.5)
         raise MemoryError(
-            f"{n} {what} need {matrices} matrices of {n} × {n}, {_size(needed)}, and {_size(available)} are "
-            f"free: use at most {most}, or a machine with more memory."
+            f"{n} {what} need {matrices} matrices of {n} × {n}, {lacking.words}: use at most {most}, or a machine with "
+            "more memory."
         )
+
+
+class _Lack(NamedTuple):
+    needed: int
+    free: int
+
+    @property
+    def words(self) -> str:
+        return f"{_size(self.needed)}, and {_size(self.free)} are free"
+
+
+def _lacking(doubles: int) -> _Lack | None:
+    """The bytes that so many doubles need and that are free, where the first are more."""
+    available = available_bytes()
+    if available is None or 8 * doubles <= available:
+        return None
+    return _Lack(8 * doubles, max(available, 0))
 
 
 def available_bytes() -> int | None:

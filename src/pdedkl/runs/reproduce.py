@@ -184,8 +184,8 @@ def solve_cell(asked: Cell) -> None:
         if not folder.started:
             folder.begin(asked.config)
         solve(folder, progress=False)
-    except Exception as error:
-        raise RunError(f"{asked.title} failed: {error}") from error
+    except Exception as error:  # whatever it is, of many runs the one has to be named
+        raise RunError(f"{asked.title} failed: {type(error).__name__}: {error}") from error
     finally:
         jax.clear_caches()  # neither time nor memory of a run depends on those before it
     if not folder.finished:

@@ -123,13 +123,8 @@ class Searcher:
         if scheduler is not None and not isinstance(scheduler, str):
             raise TypeError(f"`scheduler` needs an address such as 'tcp://host:8786': got {scheduler!r}.")
         self.space, self.train, self.initial, self.acquisition = space, train, initial, acquisition
-        self.workers, self.scheduler, self.batch, self.seed, self.progress = (
-            workers,
-            scheduler,
-            batch,
-            seed,
-            bool(progress),
-        )
+        self.workers, self.scheduler, self.batch = workers, scheduler, batch
+        self.seed, self.progress = seed, bool(progress)
         self.wanted = min(evaluations, len(space))
         same = {"initial": initial, "acquisition": acquisition, "batch": batch, "seed": seed}
         self.state = State(state, {"search set": space.axes, **same, **(options or {})}, space)
