@@ -30,14 +30,14 @@ LEAST_SHARE = 0.9
 def one(name: str, noise: float, seed: int) -> dict:
     """One cell, in the child process."""
     import numpy as np
-    from problems import CASES, HARD_CASES
+    from problems import CALIBRATION_CASES
 
     import pdedkl as pk
     from pdedkl import metrics
     from pdedkl.cache import use_compilation_cache
 
     use_compilation_cache(".jax_cache")
-    problem = (CASES | HARD_CASES)[name]().problem(name)
+    problem = CALIBRATION_CASES[name]().problem(name)
     data = problem.sample(seed=seed, noise=noise)
     fitted = pk.fit(problem, data, seed=seed)
     operators = {"u": pk.identity, "f": problem.operator, "slope": pk.D(first_coordinate(problem))}
@@ -227,9 +227,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="fits at a time")
     parser.add_argument("--out", type=Path, default=Path("runs/calibration"))
     options = parser.parse_args()
-    from problems import CASES, HARD_CASES
+    from problems import CALIBRATION_CASES
 
-    names = options.only or list(CASES | HARD_CASES)
+    names = options.only or list(CALIBRATION_CASES)
     options.out.mkdir(parents=True, exist_ok=True)
     stored = options.out / "cells.json"
     # Cells that are there already stay: a long table can be made in parts.

@@ -18,11 +18,11 @@ NAMES = ("heat-10", "adr-10", "parametric-heat", "radial-10", "two-body-10")
 def errors(name: str, seed: int) -> tuple[float, float, float]:
     """Of half the points, of all of them at random, and of all with half of them chosen."""
     import numpy as np
-    from problems import CASES, HARD_CASES
+    from problems import CASES, MORE_CASES
 
     import pdedkl as pk
 
-    problem = (CASES | HARD_CASES)[name]().problem(name)
+    problem = (CASES | MORE_CASES)[name]().problem(name)
     every = problem.points
     half = {kind: getattr(every, kind) // 2 for kind in ("boundary", "initial", "source") if getattr(every, kind)}
     rest = {kind: getattr(every, kind) - n for kind, n in half.items()}

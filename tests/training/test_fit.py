@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
+import jax
 import numpy as np
 import pytest
 import ridge
 
 import pdedkl as pk
+from pdedkl.embeddings.push_forward import Normalisation
 from pdedkl.training import paper, phases, recipes, starts
 
 
@@ -109,3 +111,25 @@ def test_ridges_of_each_group_start_within_it_even_where_nothing_was_seen():
     matrix = np.asarray(starts.linear_map(kernel.components[0].embedding))
     np.testing.assert_allclose(np.linalg.norm(matrix, axis=1), 1.0)
     assert np.all(matrix[::2, 3] == 0) and np.all(matrix[1::2, :3] == 0)
+
+
+def test_a_start_from_gradients_of_one_quadratic_form_is_that_form():
+    rng = np.random.default_rng(3)
+    domain = pk.Domain(x=[(0, 1), (-1, 3), (2, 3)])
+    points = np.asarray(domain.lower) + rng.uniform(size=(40, 3)) * np.asarray(domain.upper - domain.lower)
+    hessian, slope = np.array([[3.0, 1, 0], [1, -2, 0.5], [0, 0.5, 1]]), np.array([0.3, -1, 2])
+    kernel = starts.projection(domain, 1.0, np.eye(3)[:2], np.ones(2))
+    like = starts.quadratic(domain, kernel, 8, 0).components[0].embedding
+    component = starts.one_form(domain, 1.0, like, points, normalised(domain, points) @ hessian + slope).components[0]
+
+    form = jax.vmap(lambda x: component.embedding(x)[0])
+    x = normalised(domain, rng.uniform(size=(20, 3)))
+    expected = 0.5 * np.einsum("ni,ij,nj->n", x, hessian, x) + x @ slope
+    found = np.asarray(form(x) - form(np.zeros((1, 3))))
+    np.testing.assert_allclose(found / found[0], expected / expected[0], rtol=1e-9)
+    sizes = np.linalg.norm(jax.vmap(jax.grad(lambda x: component.embedding(x)[0]))(normalised(domain, points)), axis=1)
+    np.testing.assert_allclose(np.mean(sizes**2), 1.0)
+
+
+def normalised(domain: pk.Domain, points: np.ndarray) -> np.ndarray:
+    return np.asarray(jax.vmap(Normalisation(domain))(points))

@@ -6,8 +6,9 @@
    (ridges; also one of each named group of coordinates), a sum of functions of one input each (additive), a smooth
    function of all inputs. Each alternates L-BFGS over kernel and noise with Gauss–Newton steps of the weights. A
    candidate that leaves nothing unexplained ends it.
-3. *Richer kernels*, where more than digits are left: products of inputs in the projection's map (quadratic), and the
-   best so far plus the additive and the plain kernel. Each has to earn its place by evidence.
+3. *Richer kernels*, where more than digits are left: products of inputs in the projection's map, or in a map that
+   starts from one quadratic form of all inputs where that alone is better than all before (quadratic), and the best so
+   far plus the additive and the plain kernel. Each has to earn its place by evidence.
 
 With validation data, their likelihood takes the place of the evidence and chooses the strength of the prior as well.
 """
@@ -208,10 +209,21 @@ class Default:
             return
         for linear in self._trained("projection"):
             kernel = starts.quadratic(self.domain, linear.trained.model.kernel, WIDTH, self.options.seed)
-            self._improve("quadratic", self._warm(kernel, linear), ROUNDS_OF_A_NETWORK)
+            model = self._one_form(kernel) or self._warm(kernel, linear)
+            self._improve("quadratic", model, ROUNDS_OF_A_NETWORK)
         if not (self._chosen or self.best.explained or self.trainer.monitor.stopped):
             name, model = self._sum()
             self._improve(name, model, ROUNDS_OF_A_SUM)
+
+    def _one_form(self, quadratic: Kernel) -> Model | None:
+        """A function of one quadratic form of all inputs, if that alone beats everything so far."""
+        everywhere = jnp.concatenate([item.points for item in self.observations])
+        gradients = np.asarray(starts.slopes(condition(self.best.trained.model, self.observations), everywhere))
+        like = quadratic.components[0].embedding
+        kernel = starts.one_form(self.domain, self.variance, like, everywhere, gradients)
+        objective = Objective(self._warm(kernel, self.best), self.observations, self.options.strength)
+        glance = self.trainer.fit_kernel("one form?", objective, GLANCE)
+        return glance.model if glance.value < self.best.trained.value else None
 
     @property
     def _chosen(self) -> bool:

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from ..domain import Domain
 from ..embeddings import Affine, Embedding, Residual
+from ..embeddings.push_forward import Normalisation
 from ..inference.posterior import Posterior
 from ..kernels import Kernel, additive, ard, deep
 from ..model import Model
@@ -108,6 +109,39 @@ def quadratic(domain: Domain, linear: Kernel, width: int, seed: int) -> Kernel:
     )
     embedding = eqx.tree_at(lambda e: e.linear.matrix, embedding, matrix)
     return Kernel((eqx.tree_at(lambda c: c.embedding, component, embedding),))
+
+
+def one_form(
+    domain: Domain, variance: float, like: Embedding, points: Float[Array, "n d"], gradients: np.ndarray
+) -> Kernel:
+    """A smooth function of one quadratic form of all inputs, and of a few directions: a map of the shape of `like`.
+
+    The form `g·x + ½ xᵀHx` is the one whose gradients `g + Hx` are nearest to the given ones; the directions are those
+    of what is left of them. A solution such as `exp(-|x|²)` varies along all inputs and has no directions to find.
+    """
+    if not isinstance(like, Residual):
+        raise TypeError(f"Expected a linear map plus a network: got {type(like).__name__}.")
+    x = np.asarray(jax.vmap(Normalisation(domain))(points))
+    found = np.linalg.lstsq(np.column_stack([np.ones(len(x)), x]), gradients, rcond=None)[0]
+    slope, hessian = found[0], 0.5 * (found[1:] + found[1:].T)
+    rest = gradients - slope - x @ hessian
+    size, left = (float(np.linalg.norm(part)) or 1.0 for part in (slope + x @ hessian, rest))
+    rows, strengths = principal_directions(domain, rest)
+    latent, width = like.network.layers[-1].matrix.shape
+    kept = min(latent - 1, len(rows))
+    linear, outer = np.zeros((latent, domain.dim)), np.zeros((latent, width))
+    unit = np.sqrt(len(x)) / size
+    linear[0] = unit * slope
+    linear[1 : 1 + kept] = (np.maximum(left / size * strengths, WEAKEST)[:, None] * rows)[:kept]
+    curvatures, axes = np.linalg.eigh(hessian)
+    strongest = np.argsort(-np.abs(curvatures))[:width]
+    inner = np.array(like.network.layers[0].matrix)
+    inner[: len(strongest)] = axes[:, strongest].T
+    # The activation is half the square.
+    outer[0, : len(strongest)] = unit * curvatures[strongest]
+    matrices = lambda e: (e.linear.matrix, e.network.layers[0].matrix, e.network.layers[-1].matrix)
+    embedding = eqx.tree_at(matrices, like, tuple(map(jnp.asarray, (linear, inner, outer))))
+    return deep(domain, embedding, variance=4 * variance, lengthscale=np.sqrt(domain.dim) / 2)
 
 
 def linear_map(embedding: Embedding) -> Float[Array, "h d"]:
