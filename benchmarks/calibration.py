@@ -164,6 +164,10 @@ def report(results: list[dict]) -> tuple[str, bool]:
             held = [holds(r["found"][f"{method}, {kind}, inside"]) for r in good]
             shares[method, kind] = sum(held) / max(len(held), 1)
             lines.append(f"cells that hold, {kind}, {method}: {sum(held)} of {len(held)}")
+    for kind in KINDS:
+        found = [r["found"][f"calibrated, {kind}, inside"] for r in good]
+        covered, z = sum(c["coverage"]["0.95"] for c in found) / len(found), median(_number(c["z_rms"]) for c in found)
+        lines.append(f"all cells together, {kind}: covers {covered:.3f}, median z-RMS {z:.2g}")
     for kind in "uf":
         sharp = [_number(r["found"][f"calibrated, {kind}, inside"]["sharpness"]) for r in good]
         lines.append(f"median sharpness of {kind}: {median(sharp):.2g}")
