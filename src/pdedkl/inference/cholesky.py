@@ -55,22 +55,28 @@ def half_solve(factor: Float[Array, "n n"], right: Float[Array, "n m"]) -> Float
 def inverse(factor: Float[Array, "n n"], blocks: int | None = None) -> Float[Array, "n n"]:
     """`K⁻¹` from `K = L Lᵀ`, symmetric to the last bit.
 
-    Column block `J` of the lower triangle needs only the trailing part `L[J:, J:]`, which makes four blocks about half
-    the work of solving for the whole identity. A GPU is faster with one.
+    From the last block of rows upwards, with `P₂₂` what is already there and `X = L₂₁ L₁₁⁻¹`:
+
+        P₂₁ = −P₂₂ X,  P₁₁ = L₁₁⁻ᵀ L₁₁⁻¹ − Xᵀ P₂₁
+
+    These are matrix products for the most part, and nothing of the size of `K` is needed besides `L` and the result.
+    A GPU is faster with one block.
     """
     n = factor.shape[0]
-    blocks = blocks or (4 if jax.default_backend() == "cpu" else 1)
+    blocks = blocks or (8 if jax.default_backend() == "cpu" else 1)
     width = -(-n // blocks)
     out = jnp.zeros((n, n))
-    for start in range(0, n, width):
+    for start in reversed(range(0, n, width)):
         stop = min(start + width, n)
-        trailing = factor[start:, start:]
-        unit = jnp.zeros((n - start, stop - start)).at[: stop - start].set(jnp.eye(stop - start))
-        columns = solve(trailing, unit)
-        square = columns[: stop - start]
-        columns = columns.at[: stop - start].set(0.5 * (square + square.T))
-        out = out.at[start:, start:stop].set(columns)
-        out = out.at[start:stop, start:].set(columns.T)
+        half = half_solve(factor[start:stop, start:stop], jnp.eye(stop - start))
+        square = half.T @ half
+        if stop < n:
+            x = factor[stop:, start:stop] @ half
+            below = -out[stop:, stop:] @ x
+            square = square - x.T @ below
+            out = out.at[stop:, start:stop].set(below)
+            out = out.at[start:stop, stop:].set(below.T)
+        out = out.at[start:stop, start:stop].set(0.5 * (square + square.T))
     return out
 
 

@@ -35,9 +35,10 @@ def assemble(block: Callable[[Any, Any], Array], sections: Sequence[Any]) -> Flo
 
         def fill(k: Array, gram: Array, a=a, rows=rows, size=size) -> Array:
             start = _chunk_start(k, size, row_count(rows))
-            left = _slice(rows, start, size)
-            strip = [block(left, right) for right in sections[a:]]
-            return jax.lax.dynamic_update_slice(gram, jnp.concatenate(strip, axis=1), (starts[a] + start, starts[a]))
+            for right, column in zip(sections[a:], starts[a:]):
+                part = _apart(k, block, _slice(rows, start, size), right)
+                gram = jax.lax.dynamic_update_slice(gram, part, (starts[a] + start, column))
+            return gram
 
         gram = _loop(count, fill, gram)
     return gram
@@ -72,8 +73,10 @@ def pull_back(
             def strips(parameters: Any, left: Any) -> list[Array]:
                 return [block(parameters, left, right) for right in sections]
 
-            _, pull = jax.vjp(strips, parameters, _slice(rows, start, size))
-            parameter_part, row_part = pull(strip)
+            def pull(left: Any, strip: list[Array]) -> tuple[Any, Any]:
+                return jax.vjp(strips, parameters, left)[1](strip)
+
+            parameter_part, row_part = _apart(k, pull, _slice(rows, start, size), strip)
             parameter_sum = jax.tree.map(jnp.add, parameter_sum, parameter_part)
             row_sum = jax.tree.map(lambda total, part: _add_at(total, 2 * part, start), row_sum, row_part)
             return parameter_sum, row_sum
@@ -103,6 +106,19 @@ def _slice(rows: Any, start: Array, size: int) -> Any:
 def _add_at(total: Array, part: Array, start: Array) -> Array:
     old = jax.lax.dynamic_slice_in_dim(total, start, part.shape[0])
     return jax.lax.dynamic_update_slice_in_dim(total, old + part, start, axis=0)
+
+
+def _apart(k: Array, function: Callable, *arguments: Any) -> Any:
+    """`function(*arguments)` in step `k` of a loop, compiled as a computation of its own.
+
+    XLA would fuse the slices that a loop takes and the update it ends with into everything between them, and on a CPU
+    such a fusion runs on one thread, several times slower. It does not fuse across the branch of a conditional.
+    """
+    if jax.default_backend() != "cpu":
+        return function(*arguments)
+    out = jax.eval_shape(function, *arguments)
+    nothing = lambda *_: jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), out)
+    return jax.lax.cond(k >= 0, function, nothing, *arguments)
 
 
 def _loop(count: int, body: Callable, state: Any) -> Any:
