@@ -60,10 +60,10 @@ def inverse(factor: Float[Array, "n n"], blocks: int | None = None) -> Float[Arr
         P₂₁ = −P₂₂ X,  P₁₁ = L₁₁⁻ᵀ L₁₁⁻¹ − Xᵀ P₂₁
 
     These are matrix products for the most part, and nothing of the size of `K` is needed besides `L` and the result.
-    A GPU is faster with one block.
+    A GPU is faster with one block, and a small matrix is not worth the compilation of many.
     """
     n = factor.shape[0]
-    blocks = blocks or (8 if jax.default_backend() == "cpu" else 1)
+    blocks = blocks or (min(1 + n // 250, 8) if jax.default_backend() == "cpu" else 1)
     width = -(-n // blocks)
     out = jnp.zeros((n, n))
     for start in reversed(range(0, n, width)):

@@ -116,6 +116,7 @@ def _apart(k: Array, function: Callable, *arguments: Any) -> Any:
     """
     if jax.default_backend() != "cpu":
         return function(*arguments)
+    function = jax.jit(function)  # is traced once
     out = jax.eval_shape(function, *arguments)
     nothing = lambda *_: jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), out)
     return jax.lax.cond(k >= 0, function, nothing, *arguments)
