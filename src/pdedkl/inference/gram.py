@@ -36,7 +36,7 @@ def assemble(block: Callable[[Any, Any], Array], sections: Sequence[Any]) -> Flo
         def fill(k: Array, gram: Array, a=a, rows=rows, size=size) -> Array:
             start = _chunk_start(k, size, row_count(rows))
             for right, column in zip(sections[a:], starts[a:]):
-                part = _apart(k, block, _slice(rows, start, size), right)
+                part = apart(k, block, _slice(rows, start, size), right)
                 gram = jax.lax.dynamic_update_slice(gram, part, (starts[a] + start, column))
             return gram
 
@@ -76,7 +76,7 @@ def pull_back(
             def pull(left: Any, strip: list[Array]) -> tuple[Any, Any]:
                 return jax.vjp(strips, parameters, left)[1](strip)
 
-            parameter_part, row_part = _apart(k, pull, _slice(rows, start, size), strip)
+            parameter_part, row_part = apart(k, pull, _slice(rows, start, size), strip)
             parameter_sum = jax.tree.map(jnp.add, parameter_sum, parameter_part)
             row_sum = jax.tree.map(lambda total, part: _add_at(total, 2 * part, start), row_sum, row_part)
             return parameter_sum, row_sum
@@ -108,7 +108,7 @@ def _add_at(total: Array, part: Array, start: Array) -> Array:
     return jax.lax.dynamic_update_slice_in_dim(total, old + part, start, axis=0)
 
 
-def _apart(k: Array, function: Callable, *arguments: Any) -> Any:
+def apart(k: Array, function: Callable, *arguments: Any) -> Any:
     """`function(*arguments)` in step `k` of a loop, compiled as a computation of its own.
 
     XLA would fuse the slices that a loop takes and the update it ends with into everything between them, and on a CPU

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float
 
-from .gram import offsets, row_count
+from .gram import apart, offsets, row_count
 from .solver import Gram, Solver
 
 # Rows and columns of a tile. On a CPU it should stay in the cache; a GPU wants to be kept busy.
@@ -238,8 +238,8 @@ def product(
         def one(left: Any) -> Array:
             total = jnp.zeros((row_count(left), v.shape[1]))
             for columns, part in zip(right, parts):
-                add = lambda total, tile, left=left: (total + block(left, tile[0]) @ tile[1], None)
-                total, _ = jax.lax.scan(add, total, (columns, part))
+                add = lambda total, tile, left=left: (total + apart(tile[0], block, left, tile[1]) @ tile[2], None)
+                total, _ = jax.lax.scan(add, total, (jnp.arange(row_count(columns)), columns, part))
             return total
 
         return jax.lax.map(one, tiles)
