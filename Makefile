@@ -34,8 +34,8 @@ QUICK := --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 
 	--xla_llvm_disable_expensive_passes=true
 
 unit: $(VENV)/ready
-	$(RUN) -m pytest -n 2 $(addprefix --ignore=,$(APPLICATIONS))
-	XLA_FLAGS="$(QUICK)" $(RUN) -m pytest -n 2 $(APPLICATIONS)
+	$(RUN) -m pytest -n 2 --dist worksteal $(addprefix --ignore=,$(APPLICATIONS))
+	XLA_FLAGS="$(QUICK)" $(RUN) -m pytest -n 2 --dist worksteal $(APPLICATIONS)
 
 bench-core: $(VENV)/ready
 	$(RUN) benchmarks/core.py
@@ -45,9 +45,9 @@ bench-quick: $(VENV)/ready
 	@missed=0; for part in "core.py --quick" prediction.py "large.py --alone 0"; do \
 		$(RUN) benchmarks/$$part || missed=1; done; exit $$missed
 
-# Long: all of it, with 50,000 values and without their matrix.
+# Long: all of it, with 50,000 values and without their matrix; then the page of the documentation.
 bench: $(VENV)/ready
-	@missed=0; for part in core.py "prediction.py --f" large.py; do \
+	@missed=0; for part in core.py "prediction.py --f" large.py table.py; do \
 		$(RUN) benchmarks/$$part || missed=1; done; exit $$missed
 
 # Long: ten problems, three models, three seeds.
@@ -83,7 +83,7 @@ $(VENV)/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "pdedkl needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	touch $@
 

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 from problems import CASES
-from timing import Limits
+from timing import Measurements
 
 import pdedkl as pk
 
@@ -37,7 +37,9 @@ def observed(problem: pk.problems.Problem, n: int) -> list[pk.Observation]:
     return found
 
 
-def solved(model: pk.Model, problem: pk.problems.Problem, n: int, solver: str) -> list[pk.Prediction]:
+def solved(
+    record: Measurements, model: pk.Model, problem: pk.problems.Problem, n: int, solver: str
+) -> list[pk.Prediction]:
     data, places = observed(problem, n), problem.interior(PLACES)
     begin = time.monotonic()
     posterior = pk.condition(pk.Model(model.kernel, data), data, solver=solver)
@@ -46,11 +48,13 @@ def solved(model: pk.Model, problem: pk.problems.Problem, n: int, solver: str) -
     done, truth = time.monotonic(), problem.truth(places)
     error = np.linalg.norm(found[0].mean - truth) / np.linalg.norm(truth)
     steps = "" if solver == "dense" else f", {int(posterior.solver.steps)} steps"
-    print(
-        f"        n = {sum(map(len, data))}, {solver}: conditioned in {conditioned - begin:.1f} s{steps}, u and f at "
-        f"{PLACES} points in {done - conditioned:.1f} s, error {error:.1e}, compilation included; "
-        f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GiB"
-    )
+    n = sum(map(len, data))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    record.note(f"conditioned on {n:,} values, {solver}", conditioned - begin, f"{conditioned - begin:.1f} s{steps}")
+    record.note(f"u and f at {PLACES} points from {n:,} values, {solver}", done - conditioned,
+                f"{done - conditioned:.1f} s, error of u {error:.1e}")  # fmt: skip
+    if solver == "iterative":
+        record.check(f"peak memory until then, {n:,} values", peak, f"{peak:.1f} GiB", at_most=24)
     return found
 
 
@@ -59,17 +63,17 @@ def main() -> int:
     parser.add_argument("--both", type=int, default=4000, help="values for the comparison")
     parser.add_argument("--alone", type=int, default=50000, help="values for conjugate gradients alone; 0 for none")
     options = parser.parse_args()
-    limits = Limits()
+    record = Measurements("large")
     model, problem = model_and_problem()
-    dense, other = (solved(model, problem, options.both, solver) for solver in ("dense", "iterative"))
+    dense, other = (solved(record, model, problem, options.both, solver) for solver in ("dense", "iterative"))
     for name, a, b in zip("uf", dense, other):
         mean = float(np.max(np.abs(a.mean - b.mean)) / np.sqrt(np.mean(a.mean**2)))
         std = float(np.max(np.abs(b.std / a.std - 1)))
-        limits.check(f"largest difference of the mean of {name} over its size", mean, f"{mean:.1e}", at_most=1e-6)
-        limits.check(f"largest relative difference of the std of {name}", std, f"{std:.1e}", at_most=1e-4)
+        record.check(f"largest difference of the mean of {name} over its size", mean, f"{mean:.1e}", at_most=1e-6)
+        record.check(f"largest relative difference of the std of {name}", std, f"{std:.1e}", at_most=1e-4)
     if options.alone:
-        solved(model, problem, options.alone, "iterative")
-    return limits.exit_code
+        solved(record, model, problem, options.alone, "iterative")
+    return record.finish()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import time
 
 import jax
 import numpy as np
-from timing import Limits
+from timing import Measurements
 
 import pdedkl as pk
 
@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument("--points", type=int, default=1_000_000)
     parser.add_argument("--f", action="store_true", help="f as well")
     options = parser.parse_args()
-    limits = Limits()
+    found = Measurements("prediction")
     fitted, laplacian = posterior()
     q = np.random.default_rng(1).uniform(size=(options.points, DIM))
     for name, operator in (("u", pk.identity), ("f", laplacian))[: 2 if options.f else 1]:
@@ -48,12 +48,12 @@ def main() -> int:
         seconds = time.monotonic() - begin
         raised = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
         rate = options.points / seconds
-        print(f"        {name}: {rate:,.0f} points per second, peak memory raised by {raised:.2f} GiB")
+        found.note(f"points per second, mean and std of {name}, {VALUES} values, d = {DIM}", rate, f"{rate:,.0f}")
         if name == "u":
             scaled = 1e6 / rate
-            limits.check("seconds for a million points, mean and std of u", scaled, f"{scaled:.1f} s", at_most=60)
-            limits.check("memory of that", raised, f"{raised:.2f} GiB", at_most=1.0)
-    return limits.exit_code
+            found.check("seconds for a million points, mean and std of u", scaled, f"{scaled:.1f} s", at_most=60)
+            found.check("memory of that", raised, f"{raised:.2f} GiB", at_most=1.0)
+    return found.finish()
 
 
 if __name__ == "__main__":

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import platform
 import statistics
 import time
 from collections.abc import Callable
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
 
 import jax
+
+FOLDER = Path(__file__).parent.parent / "runs" / "bench"
 
 
 def in_turns(functions: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
@@ -33,20 +41,50 @@ class Ratio:
         return f"{self.median:.3g} (range {self.low:.3g} to {self.high:.3g})"
 
 
-class Limits:
-    """Collects what is checked; `exit_code` is 1 if a limit was missed."""
+class Measurements:
+    """What one benchmark measured, printed line by line and stored as JSON with the machine and the versions.
 
-    def __init__(self) -> None:
-        self.missed = 0
+    `benchmarks/table.py` makes the table of the documentation from those files.
+    """
+
+    def __init__(self, name: str, folder: Path = FOLDER) -> None:
+        self.file = folder / f"{name}.json"
+        self.rows: list[dict[str, object]] = []
+
+    def note(self, what: str, value: float, shown: object) -> None:
+        """Something that is measured and has no limit."""
+        print(f"        {what}: {shown}", flush=True)
+        self.rows.append({"what": what, "value": float(value), "shown": str(shown)})
 
     def check(
         self, what: str, value: float, shown: object, *, at_least: float = 0.0, at_most: float = float("inf")
     ) -> None:
-        good = at_least <= value <= at_most
+        held = at_least <= value <= at_most
         limit = f"at least {at_least:g}" if at_least else f"at most {at_most:g}"
-        print(f"{'ok    ' if good else 'MISSED'}  {what}: {shown}, limit {limit}", flush=True)
-        self.missed += not good
+        print(f"{'ok    ' if held else 'MISSED'}  {what}: {shown}, limit {limit}", flush=True)
+        self.rows.append({"what": what, "value": float(value), "shown": str(shown), "limit": limit, "held": bool(held)})
 
-    @property
-    def exit_code(self) -> int:
-        return int(self.missed > 0)
+    def finish(self) -> int:
+        """Store everything; the exit status is 1 if a limit was missed."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_text(json.dumps({"machine": machine(), "measured": self.rows}, indent=1) + "\n")
+        missed = [row["what"] for row in self.rows if row.get("held") is False]
+        print(f"limits missed: {'; '.join(map(str, missed))}" if missed else "all limits held", flush=True)
+        return int(bool(missed))
+
+
+def machine() -> dict[str, object]:
+    """What a figure depends on."""
+    information = Path("/proc/cpuinfo")
+    names = [line for line in information.read_text().splitlines() if line.startswith("model name")]
+    device = jax.devices()[0]
+    return {
+        "processor": names[0].split(":", 1)[1].strip() if names else platform.processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "device": device.device_kind if device.platform != "cpu" else "cpu",
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+        "pdedkl": version("pdedkl"),
+        "date": date.today().isoformat(),
+    }

@@ -1,0 +1,56 @@
+"""The benchmarks' page of the documentation, from what they stored: `runs/bench/*.json` → `docs/benchmarks.md`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from timing import FOLDER
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+PARTS = {
+    "core": "The core: nested automatic differentiation, linear algebra, dimension, memory",
+    "prediction": "Prediction",
+    "large": "Without the Gram matrix",
+}
+
+
+def section(title: str, stored: dict) -> str:
+    machine = stored["machine"]
+    lines = [
+        f"## {title}",
+        "",
+        f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gib']} GiB, device {machine['device']}, "
+        f"Python {machine['python']}, JAX {machine['jax']}, pdedkl {machine['pdedkl']}, {machine['date']}.",
+        "",
+        "| measured | | limit |",
+        "|---|---|---|",
+    ]
+    for row in stored["measured"]:
+        limit = row.get("limit", "")
+        lines.append(
+            f"| {row['what']} | {row['shown']} | {limit}{', **missed**' if row.get('held') is False else ''} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    found = {name: FOLDER / f"{name}.json" for name in PARTS}
+    missing = [name for name, file in found.items() if not file.exists()]
+    if missing:
+        print(f"Nothing is stored of {', '.join(missing)} in {FOLDER}: run `make bench` first.", file=sys.stderr)
+        return 1
+    head = (
+        "# Benchmarks\n\nWritten by `make bench` from what it measured, ours and the alternative in turns in one run.\n"
+        "A ratio is the median of those of single turns, with their range. `make bench-quick` measures what has\n"
+        "a limit."
+    )
+    parts = [section(title, json.loads(found[name].read_text())) for name, title in PARTS.items()]
+    PAGE.write_text("\n\n".join([head, *parts]) + "\n")
+    print(f"{PAGE} written")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
