@@ -10,8 +10,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..loops import apart
-
 # Pairs per chunk. On a CPU the planes of a chunk should stay in the cache; a GPU wants to be kept busy.
 PAIRS_PER_CHUNK = {"cpu": 1 << 16, "gpu": 1 << 22}
 
@@ -108,6 +106,20 @@ def _slice(rows: Any, start: Array, size: int) -> Any:
 def _add_at(total: Array, part: Array, start: Array) -> Array:
     old = jax.lax.dynamic_slice_in_dim(total, start, part.shape[0])
     return jax.lax.dynamic_update_slice_in_dim(total, old + part, start, axis=0)
+
+
+def apart(k: Array, function: Callable, *arguments: Any) -> Any:
+    """`function(*arguments)` in step `k` of a loop, compiled as a computation of its own.
+
+    XLA would fuse the slices that a loop takes and the update it ends with into everything between them, and on a CPU
+    such a fusion runs on one thread, several times slower. It does not fuse across the branch of a conditional.
+    """
+    if jax.default_backend() != "cpu":
+        return function(*arguments)
+    once = jax.jit(lambda *each: function(*each))  # traced once; a bound method of a module cannot be hashed
+    out = jax.eval_shape(once, *arguments)
+    nothing = lambda *_: jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), out)
+    return jax.lax.cond(k >= 0, once, nothing, *arguments)
 
 
 def _loop(count: int, body: Callable, state: Any) -> Any:

@@ -22,8 +22,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float
 
-from ..loops import apart
-from .gram import offsets, row_count
+from .gram import apart, offsets, row_count
 from .solver import Gram, Solver
 
 # Rows and columns of a tile. On a CPU it should stay in the cache; a GPU wants to be kept busy.
