@@ -202,7 +202,9 @@ def measure_memory(n: int, d: int = 50) -> None:
     compiled = step.lower(model, observations).compile()
     resident = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     jax.block_until_ready(compiled(model, observations))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    # Not `ru_maxrss`, which a process inherits from the one that started it.
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    peak = int(status["VmHWM"].split()[0]) * 1024
     print((peak - resident) / (8 * n * n))
 
 
