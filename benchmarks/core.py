@@ -226,8 +226,8 @@ def main() -> int:
     found = Measurements("core")
     with_limits(found)
     assembly(found, 5, (100, 200), at_least=1)
-    assembly(found, 10, (50, 100, 200), at_least=1)
-    assembly(found, 50, (40, 100), at_least=1)
+    assembly(found, 10, (50, 100, 200), at_least=30)
+    assembly(found, 50, (40, 100), at_least=100)
     for d in (5, 10, 50):
         gradient(found, d)
     push_forward(found, "four layers of 200", pk.MLP(50, 4, key=KEY), 50)
