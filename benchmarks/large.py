@@ -7,13 +7,12 @@ a trained projection; noise is 1e-3 of the size of the values.
 from __future__ import annotations
 
 import argparse
-import resource
 import sys
 import time
 
 import numpy as np
 from problems import CASES
-from timing import Measurements
+from timing import Measurements, peak_bytes
 
 import pdedkl as pk
 
@@ -49,12 +48,12 @@ def solved(
     error = np.linalg.norm(found[0].mean - truth) / np.linalg.norm(truth)
     steps = "" if solver == "dense" else f", {int(posterior.solver.steps)} steps"
     n = sum(map(len, data))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    record.note(f"conditioned on {n:,} values, {solver}", conditioned - begin, f"{conditioned - begin:.1f} s{steps}")
-    record.note(f"u and f at {PLACES} points from {n:,} values, {solver}", done - conditioned,
+    peak = peak_bytes() / 2**30
+    record.add(f"conditioned on {n:,} values, {solver}", conditioned - begin, f"{conditioned - begin:.1f} s{steps}")
+    record.add(f"u and f at {PLACES} points from {n:,} values, {solver}", done - conditioned,
                 f"{done - conditioned:.1f} s, error of u {error:.1e}")  # fmt: skip
     if solver == "iterative":
-        record.check(f"peak memory until then, {n:,} values", peak, f"{peak:.1f} GiB", at_most=24)
+        record.add(f"peak memory until then, {n:,} values", peak, f"{peak:.1f} GiB", at_most=24)
     return found
 
 
@@ -69,8 +68,8 @@ def main() -> int:
     for name, a, b in zip("uf", dense, other):
         mean = float(np.max(np.abs(a.mean - b.mean)) / np.sqrt(np.mean(a.mean**2)))
         std = float(np.max(np.abs(b.std / a.std - 1)))
-        record.check(f"largest difference of the mean of {name} over its size", mean, f"{mean:.1e}", at_most=1e-6)
-        record.check(f"largest relative difference of the std of {name}", std, f"{std:.1e}", at_most=1e-4)
+        record.add(f"largest difference of the mean of {name} over its size", mean, f"{mean:.1e}", at_most=1e-6)
+        record.add(f"largest relative difference of the std of {name}", std, f"{std:.1e}", at_most=1e-4)
     if options.alone:
         solved(record, model, problem, options.alone, "iterative")
     return record.finish()

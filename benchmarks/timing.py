@@ -51,18 +51,18 @@ class Measurements:
         self.file = folder / f"{name}.json"
         self.rows: list[dict[str, object]] = []
 
-    def note(self, what: str, value: float, shown: object) -> None:
-        """Something that is measured and has no limit."""
-        print(f"        {what}: {shown}", flush=True)
-        self.rows.append({"what": what, "value": float(value), "shown": str(shown)})
-
-    def check(
-        self, what: str, value: float, shown: object, *, at_least: float = 0.0, at_most: float = float("inf")
+    def add(
+        self, what: str, value: float, shown: object, *, at_least: float | None = None, at_most: float | None = None
     ) -> None:
-        held = at_least <= value <= at_most
-        limit = f"at least {at_least:g}" if at_least else f"at most {at_most:g}"
-        print(f"{'ok    ' if held else 'MISSED'}  {what}: {shown}, limit {limit}", flush=True)
-        self.rows.append({"what": what, "value": float(value), "shown": str(shown), "limit": limit, "held": bool(held)})
+        """Something that is measured, and its limit if it has one."""
+        row: dict[str, object] = {"what": what, "value": float(value), "shown": str(shown)}
+        mark, end = "      ", ""
+        if at_least is not None or at_most is not None:
+            row["held"] = bool((at_least is None or value >= at_least) and (at_most is None or value <= at_most))
+            row["limit"] = f"at least {at_least:g}" if at_least is not None else f"at most {at_most:g}"
+            mark, end = "ok    " if row["held"] else "MISSED", f", limit {row['limit']}"
+        print(f"{mark}  {what}: {shown}{end}", flush=True)
+        self.rows.append(row)
 
     def finish(self) -> int:
         """Store everything; the exit status is 1 if a limit was missed."""
@@ -71,6 +71,12 @@ class Measurements:
         missed = [row["what"] for row in self.rows if row.get("held") is False]
         print(f"limits missed: {'; '.join(map(str, missed))}" if missed else "all limits held", flush=True)
         return int(bool(missed))
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had. Not `ru_maxrss`, which it inherits from the one that started it."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024
 
 
 def machine() -> dict[str, object]:

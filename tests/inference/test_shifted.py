@@ -108,10 +108,8 @@ def test_evidence_and_gradient_equal_those_of_the_autodiff_engine(monkeypatch):
     ]
     ((value, info), gradient), ((expected, _), reference) = found
     assert info.jitter == 0 and value == pytest.approx(float(expected), rel=1e-10)
-    # What is zero by symmetry, as for an offset of the embedding, is rounding of the largest.
-    largest = max(float(jnp.abs(leaf).max()) for leaf in jax.tree.leaves(reference))
     for a, b in zip(jax.tree.leaves(gradient), jax.tree.leaves(reference), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-7, atol=max(1e-7 * float(jnp.abs(b).max()), 1e-11 * largest))
+        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-7 * max(1e-3, float(jnp.abs(b).max())))
     assert float(gradient.coefficients["k"]) != 0 and float(gradient.mean.value) != 0
 
 

@@ -55,9 +55,9 @@ def half_solve(factor: Float[Array, "n n"], right: Float[Array, "n m"]) -> Float
 def inverse(factor: Float[Array, "n n"], blocks: int | None = None) -> Float[Array, "n n"]:
     """`K⁻¹` from `K = L Lᵀ`, symmetric to the last bit.
 
-    From the last block of rows upwards, with `P₂₂` what is already there and `X = L₂₁ L₁₁⁻¹`:
+    From the last block of rows upwards, with `P₂₂` what is already there:
 
-        P₂₁ = −P₂₂ X,  P₁₁ = L₁₁⁻ᵀ L₁₁⁻¹ − Xᵀ P₂₁
+        P₂₁ = −P₂₂ L₂₁ L₁₁⁻¹,  P₁₁ = L₁₁⁻ᵀ (L₁₁⁻¹ − L₂₁ᵀ P₂₁)
 
     These are matrix products for the most part, and nothing of the size of `K` is needed besides `L` and the result.
     A GPU is faster with one block, and a small matrix is not worth the compilation of many.
@@ -68,14 +68,14 @@ def inverse(factor: Float[Array, "n n"], blocks: int | None = None) -> Float[Arr
     out = jnp.zeros((n, n))
     for start in reversed(range(0, n, width)):
         stop = min(start + width, n)
-        half = half_solve(factor[start:stop, start:stop], jnp.eye(stop - start))
-        square = half.T @ half
+        corner, beneath = factor[start:stop, start:stop], factor[stop:, start:stop]
+        right = half_solve(corner, jnp.eye(stop - start))
         if stop < n:
-            x = factor[stop:, start:stop] @ half
-            below = -out[stop:, stop:] @ x
-            square = square - x.T @ below
+            below = -out[stop:, stop:] @ (beneath @ right)
+            right = right - beneath.T @ below
             out = out.at[stop:, start:stop].set(below)
             out = out.at[start:stop, stop:].set(below.T)
+        square = triangular_solve(corner, right, left_side=True, lower=True, transpose_a=True)
         out = out.at[start:stop, start:stop].set(0.5 * (square + square.T))
     return out
 

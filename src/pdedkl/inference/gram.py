@@ -35,8 +35,9 @@ def assemble(block: Callable[[Any, Any], Array], sections: Sequence[Any]) -> Flo
 
         def fill(k: Array, gram: Array, a=a, rows=rows, size=size) -> Array:
             start = _chunk_start(k, size, row_count(rows))
+            left = _slice(rows, start, size)
             for right, column in zip(sections[a:], starts[a:]):
-                part = apart(k, block, _slice(rows, start, size), right)
+                part = apart(k, block, left, right)
                 gram = jax.lax.dynamic_update_slice(gram, part, (starts[a] + start, column))
             return gram
 
