@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PEERS := .venv-peers
 
-.PHONY: demo pictures test lint types unit bench bench-core bench-peers bench-quick accuracy accuracy-paper \
+.PHONY: demo pictures test lint types unit bench bench-core bench-gpu bench-peers bench-quick accuracy accuracy-paper \
 	calibration refinement lock clean
 
 # The heat equation in 50 dimensions, from 600 points.
@@ -29,7 +29,7 @@ types: $(VENV)/ready
 # time: most of a test's time is compilation.
 APPLICATIONS := $(addprefix tests/,training checking cli runs problems reports test_bad_input.py \
 	test_damaged_files.py test_examples.py test_jobs.py test_saving.py test_search.py \
-	$(addprefix inference/test_,calibration.py iterative.py posterior.py shifted.py))
+	$(addprefix inference/test_,calibration.py estimated.py iterative.py posterior.py shifted.py))
 QUICK := --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 \
 	--xla_llvm_disable_expensive_passes=true
 
@@ -47,8 +47,12 @@ bench-quick: $(VENV)/ready
 
 # Long: all of it, with 50,000 values and without their matrix; then the page of the documentation.
 bench: $(VENV)/ready
-	@missed=0; for part in core.py "prediction.py --f" large.py table.py; do \
+	@missed=0; for part in core.py "prediction.py --f" large.py "table.py benchmarks.md"; do \
 		$(RUN) benchmarks/$$part || missed=1; done; exit $$missed
+
+# For a machine with a GPU, with `pip install -e .[cuda]`.
+bench-gpu: $(VENV)/ready
+	@missed=0; for part in gpu.py "table.py benchmarks-gpu.md"; do $(RUN) benchmarks/$$part || missed=1; done; exit $$missed
 
 # Long: ten problems, three models, three seeds.
 accuracy: $(VENV)/ready
@@ -70,7 +74,7 @@ refinement: $(VENV)/ready
 
 # Seconds to a given error against other methods, on the paper's seven problems. Some hours; called again, it goes on.
 bench-peers: $(VENV)/ready $(PEERS)/ready
-	$(RUN) benchmarks/peers/race.py --peers $(PEERS)/bin/python
+	$(RUN) benchmarks/peers/race.py --peers $(PEERS)/bin/python --page docs/benchmarks-peers.md
 
 # DeepXDE and PyTorch stay out of our own environment.
 $(PEERS)/ready: benchmarks/peers/requirements.lock

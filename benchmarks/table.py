@@ -1,4 +1,4 @@
-"""The benchmarks' page of the documentation, from what they stored: `runs/bench/*.json` → `docs/benchmarks.md`."""
+"""A page of benchmarks in the documentation, from what they stored: `runs/bench/*.json` → `docs/benchmarks*.md`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,23 @@ from pathlib import Path
 
 from timing import FOLDER
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-PARTS = {
-    "core": "The core: nested automatic differentiation, linear algebra, dimension, memory",
-    "prediction": "Prediction",
-    "large": "Without the Gram matrix",
+DOCS = Path(__file__).parent.parent / "docs"
+# Of each page: what it says of itself, and the parts that it is made of, with their titles.
+PAGES = {
+    "benchmarks.md": (
+        "# Benchmarks\n\nWritten by `make bench` from what it measured, ours and the alternative in turns in one run.\n"
+        "A ratio is the median of those of single turns, with their range. `make bench-quick` measures what has\n"
+        "a limit. On a [GPU](benchmarks-gpu.md); against [other methods](benchmarks-peers.md).",
+        {
+            "core": "The core: nested automatic differentiation, linear algebra, dimension, memory",
+            "prediction": "Prediction",
+            "large": "Without the Gram matrix",
+        },
+    ),
+    "benchmarks-gpu.md": (
+        "# Benchmarks on a GPU\n\nWritten by `make bench-gpu` from what it measured.",
+        {"gpu": "Seven problems, assembly, many values"},
+    ),
 }
 
 
@@ -35,22 +47,18 @@ def section(title: str, stored: dict) -> str:
     return "\n".join(lines)
 
 
-def main() -> int:
-    found = {name: FOLDER / f"{name}.json" for name in PARTS}
+def write(page: str) -> int:
+    head, parts = PAGES[page]
+    found = {name: FOLDER / f"{name}.json" for name in parts}
     missing = [name for name, file in found.items() if not file.exists()]
     if missing:
-        print(f"Nothing is stored of {', '.join(missing)} in {FOLDER}: run `make bench` first.", file=sys.stderr)
+        print(f"Nothing is stored of {', '.join(missing)} in {FOLDER}: run the benchmark first.", file=sys.stderr)
         return 1
-    head = (
-        "# Benchmarks\n\nWritten by `make bench` from what it measured, ours and the alternative in turns in one run.\n"
-        "A ratio is the median of those of single turns, with their range. `make bench-quick` measures what has\n"
-        "a limit."
-    )
-    parts = [section(title, json.loads(found[name].read_text())) for name, title in PARTS.items()]
-    PAGE.write_text("\n\n".join([head, *parts]) + "\n")
-    print(f"{PAGE} written")
+    sections = [section(title, json.loads(found[name].read_text())) for name, title in parts.items()]
+    (DOCS / page).write_text("\n\n".join([head, *sections]) + "\n")
+    print(f"docs/{page} written")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write(sys.argv[1]))

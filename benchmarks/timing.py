@@ -9,10 +9,11 @@ import statistics
 import time
 from collections.abc import Callable
 from datetime import date
-from importlib.metadata import version
 from pathlib import Path
 
 import jax
+
+import pdedkl as pk
 
 FOLDER = Path(__file__).parent.parent / "runs" / "bench"
 
@@ -91,6 +92,6 @@ def machine() -> dict[str, object]:
         "device": device.device_kind if device.platform != "cpu" else "cpu",
         "python": platform.python_version(),
         "jax": jax.__version__,
-        "pdedkl": version("pdedkl"),
+        "pdedkl": pk.__version__,
         "date": date.today().isoformat(),
     }

@@ -85,6 +85,7 @@ class Race:
         out.mkdir(parents=True, exist_ok=True)
         stored = json.loads(self.file.read_text()) if self.file.exists() else {}
         self.cells: list[dict] = stored.get("cells", [])
+        self.machine = {key: stored.get(key, {}) for key in ("machine", "versions")}
 
     def cell(self, name: str, method: str, points: str, seed: int, command: list[str], **known: float) -> dict:
         """What a process writes about one method on one problem; from the file, where it is there."""
@@ -105,7 +106,8 @@ class Race:
         cell = key | known | found
         self.cells = [c for c in self.cells if not key.items() <= c.items()] + [cell]
         versions = {k: v for c in self.cells for k, v in c.get("versions", {}).items()}
-        self.file.write_text(json.dumps({"machine": machine(), "versions": versions, "cells": self.cells}, indent=1))
+        self.machine = {"machine": machine(), "versions": versions}
+        self.file.write_text(json.dumps(self.machine | {"cells": self.cells}, indent=1))
         last = cell["trail"][-1] if cell.get("trail") else cell.get("setting", "failed")
         print(f"{name} {method} {points} {seed}: {last}", file=sys.stderr, flush=True)
         return cell
@@ -159,6 +161,50 @@ def table(race: Race, names: list[str], goals: dict[str, dict[str, float]]) -> s
                 lines.append(f"{name:<17}{errors[name]:>8.0e}" + "".join(f"{text:>26}" for text in shown))
             lines.append("")
     return "\n".join(lines)
+
+
+def summary(race: Race, names: list[str], errors: dict[str, float]) -> str:
+    """Over the problems: how many times our seconds a tuned network takes, and where an alternative is the first."""
+    lines = []
+    for tuning, title in ((False, "their tuning not counted"), (True, "their tuning counted")):
+        times, first = [], []
+        for name in names:
+            seconds = {m: reached_by(race, name, m, errors[name], tuning) for m in METHODS}
+            others = {m: s for m, s in seconds.items() if m != "dkl"}
+            times.append(min(seconds[m] for m in NETWORKS) / seconds["dkl"])
+            first += [name] if seconds["dkl"] < min(others.values()) else []
+        middle = median(times)
+        shown = f"more than {race.seconds:.0f} s in most of them" if np.isinf(middle) else f"{middle:.2g} times ours"
+        lines.append(
+            f"Seconds to the paper's error, {title}: the faster network, with the points that suit it better, takes "
+            f"{shown} (median); ours is the first in {len(first)} of {len(names)}: {', '.join(first) or 'none'}."
+        )
+    return "\n".join(lines)
+
+
+def reached_by(race: Race, name: str, method: str, error: float, tuning: bool) -> float:
+    """Seconds with the points that suit the method better."""
+    found = [np.inf]
+    for points in POINTS:
+        if cells := [cell for cell in cells_of(race, name, method, points) if "failed" not in cell]:
+            extra = median(cell.get("tuning_seconds", 0.0) for cell in cells) if tuning else 0.0
+            found.append(reached(cells, error) + extra)
+    return min(found)
+
+
+def page(race: Race, text: str, path: Path) -> None:
+    """The page of the documentation; the picture is beside it."""
+    known = race.machine
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(known["versions"].items()))
+    head = (
+        "# Against other methods\n\nWritten by `make bench-peers`, which measures every method on the same machine, "
+        f"one after the other: {known['machine']['cores']} cores of {known['machine']['processor']}, {versions}.\n\n"
+        "Networks and random features are tuned by fresh values of `u` and `f`; `+` is the time that took. Ours is not "
+        f"tuned, and compiles everything anew. Each method has {race.seconds:.0f} s on each problem; an error in "
+        "brackets is the smallest that it reached.\n\n"
+        "![error against seconds](benchmarks-peers.png)\n\n"
+    )
+    path.write_text(head + "```\n" + text.rstrip() + "\n```\n")
 
 
 def cells_of(race: Race, name: str, method: str, points: str) -> list[dict]:
@@ -219,6 +265,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--peers", default=".venv-peers/bin/python", help="the interpreter that has DeepXDE")
     parser.add_argument("--out", type=Path, default=Path("runs/peers"))
+    parser.add_argument("--page", type=Path, help="write the page of the documentation")
     options = parser.parse_args()
     from problems import CASES
 
@@ -231,10 +278,13 @@ def main() -> int:
     limits = {name: CASES[name]().limits for name in options.only}
     paper = {name: limit.paper[0] for name, limit in limits.items()}
     goals = {"the paper's error": paper, "the error we ask of ours": {name: limit.u for name, limit in limits.items()}}
-    text = table(race, options.only, goals)
+    text = table(race, options.only, goals) + "\n" + summary(race, options.only, paper)
     print(text)
     (options.out / "race.txt").write_text(text + "\n")
     picture(race, options.only, paper, options.out / "race.png")
+    if options.page is not None:
+        page(race, text, options.page)
+        picture(race, options.only, paper, options.page.with_suffix(".png"))
     return int(any("failed" in cell for cell in race.cells))
 
 

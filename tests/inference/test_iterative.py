@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -127,7 +128,10 @@ def test_columns_leave_less_than_the_noise_and_the_preconditioner_inverts_them()
     gram = pk.condition(pk.ard(DOMAIN, lengthscale=0.7), observations(1e-2, sizes=(100, 200))).gram
     matrix = np.block([[np.asarray(gram.block(a, b)) for b in gram.sections] for a in gram.sections])
     scale = gram.noise**-0.5
-    columns = np.asarray(pivoted_columns(gram, scale, 300))
+    found, complete = pivoted_columns(gram, scale, 300)
+    assert complete
+    assert not pivoted_columns(gram, scale, 5)[1]
+    columns = np.asarray(found)
     scaled = np.asarray(scale)[:, None] * matrix * np.asarray(scale)
     remainder = scaled - columns @ columns.T
     assert np.max(np.abs(remainder)) < 1e-4
@@ -179,14 +183,23 @@ if len(sys.argv) > 2:
     jax.distributed.initialize(f"localhost:{sys.argv[2]}", 2, int(sys.argv[3]))
 import numpy as np
 import pdedkl as pk
-from test_iterative import DOMAIN, PLACES, observations
+from test_iterative import DOMAIN, PLACES, evidence, observations
 
 data, kernel = observations(0.3, sizes=(60, 101)), pk.ard(DOMAIN, pk.Matern52(), lengthscale=0.5)
 mesh = jax.make_mesh((jax.device_count(),), ("rows",))
 assert jax.device_count() == 4
 found = pk.condition(kernel, data, mesh=mesh)
-np.savez(sys.argv[1], *found.predict(PLACES)[:2], np.asarray(found.alpha), float(found.objective))
+parts = evidence(kernel, data, mesh)
+np.savez(sys.argv[1], *found.predict(PLACES)[:2], np.asarray(found.alpha), float(found.objective), *parts)
 """
+
+
+def evidence(kernel, data, mesh=None):
+    """The evidence without the matrix, and its gradient with respect to variance and length scales."""
+    function = lambda model: pk.negative_log_evidence(model, data, solver="iterative", mesh=mesh)
+    (value, _), gradient = eqx.filter_jit(eqx.filter_value_and_grad(function, has_aux=True))(pk.Model(kernel, data))
+    component = gradient.kernel.components[0]
+    return [float(value), np.asarray(component.base.log_variance), np.asarray(component.log_lengthscale)]
 
 
 def shared(tmp_path, processes):
@@ -220,7 +233,7 @@ def shared(tmp_path, processes):
 def test_four_devices_compute_what_one_does(processes, tmp_path):
     data, kernel = observations(0.3, sizes=(60, 101)), pk.ard(DOMAIN, pk.Matern52(), lengthscale=0.5)
     alone = pk.condition(kernel, data, solver="iterative")
-    expected = [*alone.predict(PLACES)[:2], np.asarray(alone.alpha), float(alone.objective)]
+    expected = [*alone.predict(PLACES)[:2], np.asarray(alone.alpha), float(alone.objective), *evidence(kernel, data)]
     for found in shared(tmp_path, processes):
         for a, b in zip(expected, found):
             assert np.max(np.abs(a - b)) <= 1e-8 * np.max(np.abs(a))

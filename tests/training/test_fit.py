@@ -11,6 +11,8 @@ import ridge
 
 import pdedkl as pk
 from pdedkl.embeddings.push_forward import Normalisation
+from pdedkl.inference import memory
+from pdedkl.inference.iterative import Iterative
 from pdedkl.training import paper, phases, recipes, starts
 
 
@@ -133,3 +135,13 @@ def test_a_start_from_gradients_of_one_quadratic_form_is_that_form():
 
 def normalised(domain: pk.Domain, points: np.ndarray) -> np.ndarray:
     return np.asarray(jax.vmap(Normalisation(domain))(points))
+
+
+def test_data_that_do_not_fit_are_trained_on_in_part_and_conditioned_on_whole(monkeypatch):
+    """Six matrices of 60 × 60 take 173 kB and three 86 kB; two arrays of 60 columns, 58 kB."""
+    monkeypatch.setattr(memory, "available_bytes", lambda: 80_000)
+    with pytest.warns(UserWarning) as warned:
+        found = pk.fit(ridge.DOMAIN, ridge.observations(), model="linear")
+    assert any("learned from 40 of them" in str(w.message) for w in warned)
+    assert isinstance(found.solver, Iterative) and len(found.alpha) == 2 * ridge.POINTS
+    assert ridge.error(found) < 1e-3

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 from jaxtyping import Array, Float
 
 from ..means import observed_mean
@@ -22,8 +23,10 @@ from ..observations import Observation, check_observations
 from ..precision import require_float64
 from .cholesky import factorise, inverse, solve
 from .engines import Engine, engine_of
+from .estimated import estimate, pull_back_tiles
 from .gram import assemble, pull_back
-from .memory import check_fits
+from .iterative import chosen_solver, plain_mesh
+from .solver import Gram
 
 # Matrices of n × n that are alive at once in one evidence-and-gradient evaluation.
 MATRICES_PER_STEP = 4
@@ -36,21 +39,29 @@ class EvidenceInfo(NamedTuple):
 
 
 def negative_log_evidence(
-    model: Model, observations: Sequence[Observation] | Observation
+    model: Model,
+    observations: Sequence[Observation] | Observation,
+    *,
+    solver: str = "auto",
+    mesh: Mesh | None = None,
 ) -> tuple[Float[Array, ""], EvidenceInfo]:
     """`−log p(y)`, the training objective, and how it was computed.
 
-    Differentiable in reverse mode with respect to the model: `eqx.filter_grad(…, has_aux=True)`.
+    Differentiable in reverse mode with respect to the model: `eqx.filter_grad(…, has_aux=True)`. `solver` and `mesh`
+    are those of `condition`; without the Gram matrix a small part of the log-determinant is an estimate.
     """
     require_float64()
     if not isinstance(model, Model):
         raise TypeError(f"The evidence is of a Model: got {type(model).__name__}. Build Model(kernel, observations).")
     found = check_observations(observations)
     model.check(found)
-    check_fits(sum(map(len, found)), MATRICES_PER_STEP)
+    chosen = chosen_solver(solver, sum(map(len, found)), MATRICES_PER_STEP, mesh)
     system = linear_system(model, found)
     arrays, static = eqx.partition(system.parameters, eqx.is_array)
-    value, jitter = _evidence(_Static(system.engine, static), arrays, system.sections, system.noise, system.residual)
+    function = _evidence if chosen == "dense" else _estimated_evidence
+    value, jitter = function(
+        _Static(system.engine, static, plain_mesh(mesh)), arrays, system.sections, system.noise, system.residual
+    )
     return value, EvidenceInfo(jitter)
 
 
@@ -82,9 +93,13 @@ class _Static(eqx.Module):
 
     engine: Engine
     parameters: Any
+    mesh: Mesh | None
 
     def block(self, arrays: Any, left: Any, right: Any) -> Float[Array, "m n"]:
         return self.engine.block(eqx.combine(arrays, self.parameters), left, right)
+
+    def gram(self, arrays: Any, sections: tuple[Any, ...], noise: Array) -> Gram:
+        return Gram(self.engine, eqx.combine(arrays, self.parameters), sections, noise)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -124,6 +139,26 @@ def _evidence_backward(static: _Static, gradients: tuple, cotangent: tuple[Array
 
 
 _evidence.defvjp(_evidence_forward, _evidence_backward)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _estimated_evidence(
+    static: _Static, parameters: Any, sections: tuple[Any, ...], noise: Array, residual: Array
+) -> tuple[Array, Array]:
+    found = estimate(static.gram(parameters, sections, noise), residual, static.mesh)
+    return found.value, found.jitter
+
+
+def _estimated_forward(static: _Static, parameters: Any, sections: tuple[Any, ...], noise: Array, residual: Array):
+    found = estimate(static.gram(parameters, sections, noise), residual, static.mesh)
+    of_tiles = pull_back_tiles(static.block, parameters, sections, found.left, found.right, static.mesh)
+    variances = lambda parameters, sections: static.gram(parameters, sections, noise).diagonal()
+    of_diagonal = jax.vjp(variances, parameters, sections)[1](found.diagonal)
+    gradients = (*jax.tree.map(jnp.add, of_tiles, of_diagonal), found.on_diagonal, found.alpha)
+    return (found.value, found.jitter), gradients
+
+
+_estimated_evidence.defvjp(_estimated_forward, _evidence_backward)
 
 
 def _rows(array: Array, start: Array, size: int) -> Array:

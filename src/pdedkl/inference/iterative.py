@@ -23,7 +23,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float
 
 from .gram import apart, offsets, row_count
+from .memory import check_columns_fit, check_fits, fits
 from .solver import Gram, Solver
+
+SOLVERS = ("auto", "dense", "iterative")
 
 # Rows and columns of a tile. On a CPU it should stay in the cache; a GPU wants to be kept busy.
 TILE = {"cpu": 256, "gpu": 2048}
@@ -56,6 +59,10 @@ class Preconditioner(eqx.Module):
         again = self.basis.T @ outside  # what rounding has left of it
         outside = outside - self.basis @ again
         return outside + self.basis @ ((inside + again) / (1 + self.singular[:, None] ** 2))
+
+    def power(self, exponent: float, v: Float[Array, "n m"]) -> Float[Array, "n m"]:
+        """`M^p v`."""
+        return v + self.basis @ (((1 + self.singular[:, None] ** 2) ** exponent - 1) * (self.basis.T @ v))
 
     def root(self, v: Float[Array, "n m"]) -> Float[Array, "rows m"]:
         """`w` with `|w|² = vᵀ M⁻¹ v`, every part of it to its own last digit."""
@@ -99,13 +106,20 @@ class Iterative(Solver):
         return root(a).T @ root(b) + a.T @ found.change + self.preconditioner.solve(a).T @ found.left
 
     def log_determinant(self) -> Float[Array, ""]:
-        """That of `K` with its noise, less than `tr(S − M)` from the truth."""
+        """That of the preconditioner with the noise; that of `K` is larger by less than `tr(S − M)`."""
         return self.preconditioner.log_determinant() - 2 * jnp.sum(jnp.log(self.scale))
 
     def _solve(self, gram: Gram, right: Float[Array, "n m"]) -> Solved:
-        times = partial(scaled_product, gram, self.scale, self.mesh)
+        return self.solve_scaled(gram, self.scale[:, None] * right)
+
+    def times(self, gram: Gram, v: Float[Array, "n m"]) -> Float[Array, "n m"]:
+        """`S v`."""
+        return scaled_product(gram, self.scale, self.mesh, v)
+
+    def solve_scaled(self, gram: Gram, b: Float[Array, "n m"], tolerance: Array | float = TOLERANCE) -> Solved:
+        """`S⁻¹ b`, each column to its own tolerance."""
         diagonal = self.scale**2 * gram.diagonal() + 1
-        return conjugate_gradients(times, self.preconditioner, self.scale[:, None] * right, diagonal)
+        return conjugate_gradients(partial(self.times, gram), self.preconditioner, b, diagonal, tolerance)
 
 
 class Solved(NamedTuple):
@@ -122,16 +136,42 @@ class Solved(NamedTuple):
     error: Float[Array, ""]
 
 
-def iterative_solver(gram: Gram, residual: Float[Array, " n"], mesh: Mesh | None) -> tuple[Iterative, Array, Array]:
-    """A solver, the weights `K⁻¹ y`, and the jitter: by how much noise was raised, relative to each row's variance."""
+def chosen_solver(solver: str, n: int, matrices: int, mesh: Mesh | None) -> str:
+    """`"dense"` if that is asked for, or if so many matrices of `n × n` fit into memory; else `"iterative"`."""
+    if solver not in SOLVERS:
+        raise ValueError(f"Unknown solver {solver!r}: choose one of {', '.join(SOLVERS)}.")
+    if mesh is not None and solver == "dense":
+        raise ValueError('A mesh is for solver="iterative": a dense factorisation is made on one device.')
+    if solver == "auto":
+        solver = "iterative" if mesh is not None or not fits(n, matrices, announce=True) else "dense"
+    if solver == "dense":
+        check_fits(n, matrices)
+    else:
+        check_columns_fit(n, min(n, MOST_COLUMNS))
+    return solver
+
+
+def plain_mesh(mesh: Mesh | None) -> Mesh | None:
+    """The same devices, with axes that the compiler may share out as it sees fit."""
+    return None if mesh is None else Mesh(mesh.devices, mesh.axis_names)
+
+
+def solved(gram: Gram, residual: Float[Array, " n"], mesh: Mesh | None) -> tuple[Iterative, Array, Array, Array]:
+    """A solver, the weights `K⁻¹ y`, and what `preconditioned` says of the solver."""
+    solver, complete, jitter = preconditioned(gram, mesh)
+    found = solver._solve(gram, residual[:, None])
+    alpha = solver.scale * (found.start + found.change)[:, 0]
+    return dataclasses.replace(solver, steps=found.steps, error=found.error), alpha, complete, jitter
+
+
+def preconditioned(gram: Gram, mesh: Mesh | None) -> tuple[Iterative, Array, Array]:
+    """A solver that has not solved anything yet; whether its preconditioner leaves next to nothing of the variances;
+    and the jitter: by how much noise was raised, relative to each row's variance."""
     least = LEAST_NOISE * gram.diagonal()
     scale = jnp.maximum(gram.noise, least) ** -0.5
-    made = preconditioner_of(pivoted_columns(gram, scale, min(MOST_COLUMNS, residual.shape[0])))
-    solver = Iterative(made, scale, jnp.zeros(()), jnp.zeros(()), mesh)
-    solved = solver._solve(gram, residual[:, None])
-    solver = dataclasses.replace(solver, steps=solved.steps, error=solved.error)
-    alpha = scale * (solved.start + solved.change)[:, 0]
-    return solver, alpha, jnp.where(jnp.any(gram.noise < least), LEAST_NOISE, 0.0)
+    columns, complete = pivoted_columns(gram, scale, min(MOST_COLUMNS, scale.shape[0]))
+    solver = Iterative(preconditioner_of(columns), scale, jnp.zeros(()), jnp.zeros(()), mesh)
+    return solver, complete, jnp.where(jnp.any(gram.noise < least), LEAST_NOISE, 0.0)
 
 
 def conjugate_gradients(
@@ -139,8 +179,9 @@ def conjugate_gradients(
     preconditioner: Preconditioner,
     b: Float[Array, "n m"],
     diagonal: Float[Array, " n"],
+    tolerance: Array | float = TOLERANCE,
 ) -> Solved:
-    """All columns at once, each with steps of its own, until the last has converged.
+    """All columns at once, each with steps of its own, until the last has converged to its tolerance.
 
     A step of length `a` lowers the square of the error in the norm of `S` by `a rᵀM⁻¹r`, so what the last few have
     gained is, from below, the error before them. Residuals may grow for many steps; this never does.
@@ -156,7 +197,7 @@ def conjugate_gradients(
         """The square of the error that is good enough, or that rounding makes anyway."""
         x = start + d
         rounding = EPSILON**2 * jnp.sum(diagonal) * jnp.sum(diagonal[:, None] * x**2, axis=0)
-        return jnp.maximum(TOLERANCE**2 * jnp.abs(jnp.sum(b * x, axis=0)), rounding)
+        return jnp.maximum(tolerance**2 * jnp.abs(jnp.sum(b * x, axis=0)), rounding)
 
     def unfinished(state: tuple) -> Array:
         d, *_, gains, steps = state
@@ -165,12 +206,12 @@ def conjugate_gradients(
     def step(state: tuple) -> tuple:
         d, r, p, rz, gains, steps = state
         Sp = times(p)
-        length = _ratio(rz, jnp.sum(p * Sp, axis=0))
+        length = ratio(rz, jnp.sum(p * Sp, axis=0))
         d, r = d + length * p, r - length * Sp
         z = preconditioner.solve(r)
         after = energy(r, z)
         gains = jnp.roll(gains, 1, axis=0).at[0].set(length * rz)
-        return d, r, z + _ratio(after, rz) * p, after, gains, steps + 1
+        return d, r, z + ratio(after, rz) * p, after, gains, steps + 1
 
     start = preconditioner.solve(b)
     residual = b - times(start)
@@ -181,11 +222,11 @@ def conjugate_gradients(
     gains = jnp.where(rough, jnp.inf, jnp.zeros((WINDOW, b.shape[1])))
     begin = (jnp.zeros_like(b), residual, z, rz, gains, jnp.asarray(0))
     d, r, _, _, gains, steps = jax.lax.while_loop(unfinished, step, begin)
-    error = jnp.sqrt(jnp.max(_ratio(jnp.sum(gains, axis=0), jnp.abs(jnp.sum(b * (start + d), axis=0)))))
+    error = jnp.sqrt(jnp.max(ratio(jnp.sum(gains, axis=0), jnp.abs(jnp.sum(b * (start + d), axis=0)))))
     return Solved(start, residual, d, r, steps.astype(float), error)
 
 
-def _ratio(a: Array, b: Array) -> Array:
+def ratio(a: Array, b: Array) -> Array:
     return jnp.where(b > 0, a / jnp.where(b > 0, b, 1.0), 0.0)
 
 
@@ -195,10 +236,11 @@ def preconditioner_of(columns: Float[Array, "n k"]) -> Preconditioner:
     return Preconditioner(Q @ rotation, singular)
 
 
-def pivoted_columns(gram: Gram, scale: Float[Array, " n"], most: int) -> Float[Array, "n k"]:
+def pivoted_columns(gram: Gram, scale: Float[Array, " n"], most: int) -> tuple[Float[Array, "n k"], Array]:
     """Columns `L` of a Cholesky factorisation of `D^-½ K D^-½` that takes the largest remaining variance first.
 
-    It ends where what remains of each row is small compared with its noise; columns not needed are zero.
+    It ends where what remains of each row is small compared with its noise, columns not needed being zero, or where it
+    has its `most` columns; which of the two, is the other thing returned.
     """
     remaining = scale**2 * gram.diagonal()
     columns = jnp.zeros((scale.shape[0], most))
@@ -216,7 +258,8 @@ def pivoted_columns(gram: Gram, scale: Float[Array, " n"], most: int) -> Float[A
         left = jnp.maximum(remaining - column**2, 0.0).at[pivot].set(0.0)
         return k + 1, left, columns.at[:, k].set(column)
 
-    return jax.lax.while_loop(unfinished, step, (jnp.asarray(0), remaining, columns))[2]
+    _, remaining, columns = jax.lax.while_loop(unfinished, step, (jnp.asarray(0), remaining, columns))
+    return columns, jnp.all(remaining <= enough)
 
 
 def scaled_product(gram: Gram, scale: Float[Array, " n"], mesh: Mesh | None, v: Float[Array, "n m"]) -> Array:
@@ -231,8 +274,8 @@ def product(
     """`K v`, tile by tile; with a mesh each of its devices takes a part of the rows."""
     starts = offsets(sections)
     devices = 1 if mesh is None else mesh.size
-    right = [_tiled(rows, 1) for rows in sections]
-    parts = [_tiled(v[i:j], 1, fill=0.0) for i, j in pairwise(starts)]
+    right = [tiled(rows, 1) for rows in sections]
+    parts = [tiled(v[i:j], 1, fill=0.0) for i, j in pairwise(starts)]
 
     def some_rows(tiles: Any, right: Any, parts: Any) -> Array:
         def one(left: Any) -> Array:
@@ -250,7 +293,7 @@ def product(
         if mesh is not None:
             row, whole = PartitionSpec(mesh.axis_names), PartitionSpec()
             task = jax.shard_map(some_rows, mesh=mesh, in_specs=(row, whole, whole), out_specs=row, check_vma=False)
-        found = task(_tiled(rows, devices), right, parts)
+        found = task(tiled(rows, devices), right, parts)
         out.append(found.reshape(-1, v.shape[1])[: row_count(rows)])
     return everywhere(jnp.concatenate(out), mesh)
 
@@ -262,7 +305,7 @@ def everywhere(tree: Any, mesh: Mesh | None) -> Any:
     return jax.lax.with_sharding_constraint(tree, NamedSharding(mesh, PartitionSpec()))
 
 
-def _tiled(rows: Any, devices: int, fill: float | None = None) -> Any:
+def tiled(rows: Any, devices: int, fill: float | None = None) -> Any:
     """Rows in tiles of equal size, as many for each device; what is added at the end repeats the last, or is `fill`."""
     n = row_count(rows)
     most = TILE.get(jax.default_backend(), TILE["gpu"])

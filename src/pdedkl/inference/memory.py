@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from pathlib import Path
 from typing import NamedTuple
@@ -34,11 +35,16 @@ def check_columns_fit(n: int, columns: int) -> None:
 def check_fits(n: int, matrices: int, what: str = "observed values") -> None:
     """Refuse `matrices` arrays of `n × n` doubles that the device cannot hold, before anything is computed."""
     if (lacking := _lacking(matrices * n * n)) is not None:
-        most = int((lacking.free / (8 * matrices)) ** 0.5)
         raise MemoryError(
-            f"{n} {what} need {matrices} matrices of {n} × {n}, {lacking.words}: use at most {most}, or a machine with "
-            "more memory."
+            f"{n} {what} need {matrices} matrices of {n} × {n}, {lacking.words}: use at most "
+            f"{most_that_fit(matrices)}, or a machine with more memory."
         )
+
+
+def most_that_fit(matrices: int) -> int:
+    """The largest `n` of which so many arrays of `n × n` doubles fit, where the platform says what is free."""
+    available = available_bytes()
+    return sys.maxsize if available is None else int((max(available, 0) / (8 * matrices)) ** 0.5)
 
 
 class _Lack(NamedTuple):

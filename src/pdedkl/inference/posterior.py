@@ -25,10 +25,11 @@ from ..precision import require_float64
 from .calibration import Calibration, Compared, calibration_of, votes
 from .cholesky import JITTER_LADDER, factorise, left_out, solve
 from .engines import Engine, engine_of
+from .estimated import log_determinant
 from .evidence import linear_system, value_from
 from .gram import assemble
-from .iterative import MOST_COLUMNS, Iterative, everywhere, iterative_solver
-from .memory import check_columns_fit, check_fits, fits
+from .iterative import Iterative, chosen_solver, everywhere, plain_mesh, solved
+from .memory import check_fits
 from .solver import Factorised, Gram, Solver
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ ROUNDING = 16 * float(np.finfo(float).eps)
 # gradients compute all covariances of the data anew for each batch, so theirs are large.
 ENTRIES_PER_BATCH = {Factorised: 1 << 22, Iterative: 1 << 26}
 
-SOLVERS = ("auto", "dense", "iterative")
 # Errors of conjugate gradients that deserve a warning.
 UNCONVERGED = 1e-6
 # Matrices of n × n that are alive at once in a factorisation.
@@ -258,21 +258,9 @@ def condition(
     if not isinstance(model, Model):
         raise TypeError(f"Expected a Model or a Kernel to condition: got {type(model).__name__}.")
     model.check(found)
-    if solver not in SOLVERS:
-        raise ValueError(f"Unknown solver {solver!r}: choose one of {', '.join(SOLVERS)}.")
-    if mesh is not None:
-        if solver == "dense":
-            raise ValueError('A mesh is for solver="iterative": a dense factorisation is made on one device.')
-        mesh = Mesh(mesh.devices, mesh.axis_names)  # axes that the compiler may share out as it sees fit
-    n = sum(map(len, found))
-    if solver == "auto":
-        solver = "iterative" if mesh is not None or not fits(n, MATRICES, announce=True) else "dense"
-    if solver == "dense":
-        check_fits(n, MATRICES)
-    else:
-        check_columns_fit(n, min(n, MOST_COLUMNS))
+    chosen = chosen_solver(solver, sum(map(len, found)), MATRICES, mesh)
     sections, made, alpha, jitter, objective = (
-        _condition(model, found) if solver == "dense" else _condition_iteratively(model, found, mesh)
+        _condition(model, found) if chosen == "dense" else _condition_iteratively(model, found, plain_mesh(mesh))
     )
     if not np.isfinite(float(objective)):
         raise ArithmeticError(
@@ -301,8 +289,10 @@ def _condition(model: Model, observations: tuple[Observation, ...]):
 @eqx.filter_jit
 def _condition_iteratively(model: Model, observations: tuple[Observation, ...], mesh: Mesh | None):
     *parts, residual = system = linear_system(model, observations)
-    made, alpha, jitter = iterative_solver(Gram(*parts), residual, mesh)
-    objective = 0.5 * (jnp.dot(residual, alpha) + made.log_determinant() + residual.shape[0] * jnp.log(2 * jnp.pi))
+    gram = Gram(*parts)
+    made, alpha, complete, jitter = solved(gram, residual, mesh)
+    size = log_determinant(gram, made, complete)
+    objective = 0.5 * (jnp.dot(residual, alpha) + size + residual.shape[0] * jnp.log(2 * jnp.pi))
     return everywhere((system.sections, made, alpha, jitter, objective), mesh)
 
 

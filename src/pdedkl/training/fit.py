@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..domain import Domain
+from ..inference.memory import fits, most_that_fit
 from ..inference.posterior import Posterior, condition
 from ..observations import Observation, check_observations
 from ..precision import require_float64
@@ -17,10 +19,16 @@ from .monitor import Callback, Monitor, Step, display, preparation
 from .paper import Paper
 from .phases import Trainer
 from .recipes import Default, Options
+from .starts import subsample
 from .validation import Validation
 
 MODELS = ("dkl", "linear", "gp")
 RECIPES = ("default", "paper")
+
+# Matrices of n × n that are alive at once in a Gauss–Newton step.
+MATRICES_OF_TRAINING = 6
+# Values to train on where those of all do not fit into memory: enough for kernel and noise, in reasonable time.
+TRAINED_VALUES = 4000
 
 # Fresh values of the source and of each kind of condition that set the size of error bars.
 CALIBRATING_POINTS = 500
@@ -96,6 +104,9 @@ def fit(
     are none, as of a domain, values of the data left out one by one. `calibrate` turns that off, or on for the paper's
     recipe, which has none.
 
+    Where the matrices that training needs do not fit into memory, it trains on a part of the data, says so, and
+    conditions on all of them.
+
     With a `checkpoint` the run is stored in that file as it goes on; called again after a kill, with the same
     arguments, it continues and ends in exactly the same parameters. Ctrl-C ends the run after the step under way and
     keeps the best so far. How it went is in `posterior.training`.
@@ -121,13 +132,14 @@ def fit(
     chooser = Validation(fresh, found) if fresh else None
     options = Options(model, seed, latent_dim, prior_strength, groups, chooser)
     box = (domain.layout, domain.lower.tolist(), domain.upper.tolist())
-    key = fingerprint((*found, *fresh), recipe=recipe, options=options, box=box, fresh=len(fresh))
+    part = _trainable(found, seed)
+    key = fingerprint((*part, *fresh), recipe=recipe, options=options, box=box, fresh=len(fresh))
     begin, (traced, compiled) = time.monotonic(), preparation()
     with display(progress) as shown:
         monitor = Monitor(callbacks=(*callbacks, *shown))
         trainer = Trainer(Journal(checkpoint, key, checkpoint_every), monitor)
         with monitor.interruptible():
-            run = (Paper if recipe == "paper" else Default)(domain, found, options, trainer)
+            run = (Paper if recipe == "paper" else Default)(domain, part, options, trainer)
             best = run.run()
     trained = best.trained
     posterior = condition(trained.model, found)
@@ -153,6 +165,20 @@ def fit(
         history=tuple(monitor.history),
     )
     return replace(posterior, training=report)
+
+
+def _trainable(data: tuple[Observation, ...], seed: int) -> tuple[Observation, ...]:
+    """All of the data, or as many as there is memory to train on."""
+    n = sum(map(len, data))
+    if fits(n, MATRICES_OF_TRAINING):
+        return data
+    part = subsample(data, min(TRAINED_VALUES, most_that_fit(MATRICES_OF_TRAINING)), seed)
+    warnings.warn(
+        f"{n} values are too many to train on in the memory that is free: kernel and noise are learned from "
+        f"{sum(map(len, part))} of them, drawn at random, and the posterior is conditioned on all.",
+        stacklevel=3,
+    )
+    return part
 
 
 def _check(name: str, value: str, known: Sequence[str]) -> None:
