@@ -64,8 +64,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--both", type=int, default=4000, help="values for the comparison")
     parser.add_argument("--alone", type=int, default=50000, help="values for conjugate gradients alone; 0 for none")
+    parser.add_argument("--name", default="large", help="of the file with the results")
     options = parser.parse_args()
-    record = Measurements("large")
+    record = Measurements(options.name)
     model, problem = model_and_problem()
     dense, other = (solved(record, model, problem, options.both, solver) for solver in ("dense", "iterative"))
     for name, a, b in zip("uf", dense, other):

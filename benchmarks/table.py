@@ -23,7 +23,7 @@ PAGES = {
     ),
     "benchmarks-gpu.md": (
         "# Benchmarks on a GPU\n\nWritten by `make bench-gpu` from what it measured.",
-        {"gpu": "Seven problems, assembly, many values"},
+        {"gpu-rows": "The paper's seven problems", "gpu-core": "Assembly and a step", "gpu-large": "Many values"},
     ),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +13,7 @@ import pdedkl as pk
 DIMENSIONS = (1, 2, 3, 10, 50)
 
 
+@cache
 def domain(d: int) -> pk.Domain:
     if d == 1:
         return pk.Domain(x=[(0.0, 2.0)])
@@ -22,6 +25,7 @@ def points(d: int, n: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(box.lower, box.upper, size=(n, d))
 
 
+@cache
 def operators(d: int) -> dict[str, pk.Operator]:
     box = domain(d)
     x = box.coordinates("x")
@@ -92,6 +96,7 @@ def profiles() -> dict[str, pk.Profile]:
     }
 
 
+@cache
 def embeddings(d: int) -> dict[str, pk.Embedding]:
     keys = iter(jax.random.split(jax.random.key(d), 20))
     return {

@@ -11,7 +11,7 @@ from pathlib import Path
 RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
 COMPILED = Path(tempfile.gettempdir()) / f"pdedkl-tests-{RUN}"
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(COMPILED)
-os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.05"
 
 from jaxtyping import install_import_hook  # noqa: E402
 

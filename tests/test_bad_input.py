@@ -326,7 +326,7 @@ def test_a_level_that_is_no_probability(posterior):
 
 
 @pytest.mark.usefixtures("nothing_compiled")
-@pytest.mark.parametrize("use", [partial(pk.condition, solver="dense"), pk.negative_log_evidence])
+@pytest.mark.parametrize("use", [partial(use, solver="dense") for use in (pk.condition, pk.negative_log_evidence)])
 def test_a_matrix_that_does_not_fit_into_memory(use, monkeypatch):
     n = 20_000
     large = observe(points=np.zeros((n, 3)), values=np.zeros(n))
