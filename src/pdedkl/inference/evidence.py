@@ -98,6 +98,11 @@ class _Static(eqx.Module):
     def block(self, arrays: Any, left: Any, right: Any) -> Float[Array, "m n"]:
         return self.engine.block(eqx.combine(arrays, self.parameters), left, right)
 
+    def pull_back_variances(self, arrays: Any, sections: tuple[Any, ...], weight: Array) -> tuple[Any, Any]:
+        """The gradient of `Σ_i w_i K_ii` with respect to parameters and rows."""
+        variances = lambda arrays, sections: self.gram(arrays, sections, jnp.zeros_like(weight)).diagonal()
+        return jax.vjp(variances, arrays, sections)[1](weight)
+
     def gram(self, arrays: Any, sections: tuple[Any, ...], noise: Array) -> Gram:
         return Gram(self.engine, eqx.combine(arrays, self.parameters), sections, noise)
 
@@ -122,14 +127,14 @@ def _evidence_forward(static: _Static, parameters: Any, sections: tuple[Any, ...
     alpha = solve(factor, residual)
     precision = inverse(factor)
     on_diagonal = 0.5 * (jnp.diagonal(precision) - alpha**2)
-    # The jitter is a multiple of the diagonal of K, which the gradient has to know.
-    precision = precision.at[jnp.diag_indices(noise.shape[0])].add(2 * jitter * on_diagonal)
 
     def weights(start: Array, size: int) -> Array:
         return 0.5 * (_rows(precision, start, size) - _rows(alpha, start, size)[:, None] * alpha)
 
-    parameter_gradient, section_gradients = pull_back(static.block, parameters, sections, weights)
-    gradients = (parameter_gradient, section_gradients, on_diagonal, alpha)
+    of_pairs = pull_back(static.block, parameters, sections, weights)
+    # The jitter is a multiple of the diagonal of K, which the gradient has to know.
+    of_jitter = static.pull_back_variances(parameters, sections, jitter * on_diagonal)
+    gradients = (*jax.tree.map(jnp.add, of_pairs, of_jitter), on_diagonal, alpha)
     return (value_from(factor, alpha, residual), jitter), gradients
 
 
@@ -152,8 +157,7 @@ def _estimated_evidence(
 def _estimated_forward(static: _Static, parameters: Any, sections: tuple[Any, ...], noise: Array, residual: Array):
     found = estimate(static.gram(parameters, sections, noise), residual, static.mesh)
     of_tiles = pull_back_tiles(static.block, parameters, sections, found.left, found.right, static.mesh)
-    variances = lambda parameters, sections: static.gram(parameters, sections, noise).diagonal()
-    of_diagonal = jax.vjp(variances, parameters, sections)[1](found.diagonal)
+    of_diagonal = static.pull_back_variances(parameters, sections, found.diagonal)
     gradients = (*jax.tree.map(jnp.add, of_tiles, of_diagonal), found.on_diagonal, found.alpha)
     return (found.value, found.jitter), gradients
 
