@@ -42,7 +42,8 @@ bench-core: $(VENV)/ready
 
 # A few minutes: what is measured against a limit. Every part runs; the exit status says whether one missed.
 bench-quick: $(VENV)/ready
-	@missed=0; for part in "core.py --quick" prediction.py "large.py --alone 0"; do \
+	@missed=0; for part in "core.py --quick" "prediction.py --name prediction-quick" \
+		"large.py --alone 0 --name large-quick"; do \
 		$(RUN) benchmarks/$$part || missed=1; done; exit $$missed
 
 # Long: all of it, with 50,000 values and without their matrix; then the page of the documentation.

@@ -36,8 +36,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=1_000_000)
     parser.add_argument("--f", action="store_true", help="f as well")
+    parser.add_argument("--name", default="prediction", help="of the file with the results")
     options = parser.parse_args()
-    found = Measurements("prediction")
+    found = Measurements(options.name)
     fitted, laplacian = posterior()
     q = np.random.default_rng(1).uniform(size=(options.points, DIM))
     for name, operator in (("u", pk.identity), ("f", laplacian))[: 2 if options.f else 1]:
