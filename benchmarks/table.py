@@ -14,7 +14,7 @@ PAGES = {
     "benchmarks.md": (
         "# Benchmarks\n\nWritten by `make bench` from what it measured, ours and the alternative in turns in one run.\n"
         "A ratio is the median of those of single turns, with their range. `make bench-quick` measures what has\n"
-        "a limit. On a [GPU](benchmarks-gpu.md); against [other methods](benchmarks-peers.md).",
+        "a limit. Also: [on a GPU](studies.md#on-a-gpu), [against other methods](benchmarks-peers.md).",
         {
             "core": "The core: nested automatic differentiation, linear algebra, dimension, memory",
             "prediction": "Prediction",
