@@ -127,14 +127,14 @@ def _evidence_forward(static: _Static, parameters: Any, sections: tuple[Any, ...
     alpha = solve(factor, residual)
     precision = inverse(factor)
     on_diagonal = 0.5 * (jnp.diagonal(precision) - alpha**2)
+    # The jitter is a multiple of the diagonal of K, which the gradient has to know.
+    precision = precision.at[jnp.diag_indices(noise.shape[0])].add(2 * jitter * on_diagonal)
 
     def weights(start: Array, size: int) -> Array:
         return 0.5 * (_rows(precision, start, size) - _rows(alpha, start, size)[:, None] * alpha)
 
-    of_pairs = pull_back(static.block, parameters, sections, weights)
-    # The jitter is a multiple of the diagonal of K, which the gradient has to know.
-    of_jitter = static.pull_back_variances(parameters, sections, jitter * on_diagonal)
-    gradients = (*jax.tree.map(jnp.add, of_pairs, of_jitter), on_diagonal, alpha)
+    parameter_gradient, section_gradients = pull_back(static.block, parameters, sections, weights)
+    gradients = (parameter_gradient, section_gradients, on_diagonal, alpha)
     return (value_from(factor, alpha, residual), jitter), gradients
 
 
