@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 from dataclasses import replace
@@ -106,6 +105,8 @@ class Race:
         cell = key | known | found
         self.cells = [c for c in self.cells if not key.items() <= c.items()] + [cell]
         versions = {k: v for c in self.cells for k, v in c.get("versions", {}).items()}
+        from timing import machine
+
         self.machine = {"machine": machine(), "versions": versions}
         self.file.write_text(json.dumps(self.machine | {"cells": self.cells}, indent=1))
         last = cell["trail"][-1] if cell.get("trail") else cell.get("setting", "failed")
@@ -129,13 +130,6 @@ class Race:
             chosen = ["--setting", json.dumps(tuned["setting"])]
             command = [self.peers, "pinn.py", *limit, "--derivatives", method, *chosen]
         return self.cell(name, method, points, seed, command, **known)
-
-
-def machine() -> dict:
-    info = Path("/proc/cpuinfo")
-    models = [line.split(":")[1].strip() for line in info.read_text().splitlines() if "model name" in line] or [""]
-    cores = len(os.sched_getaffinity(0))
-    return {"system": platform.platform(), "processor": models[0], "cores": cores, "python": platform.python_version()}
 
 
 def reached(cells: list[dict], error: float) -> float:

@@ -141,7 +141,7 @@ def test_data_that_do_not_fit_are_trained_on_in_part_and_conditioned_on_whole(mo
     """Six matrices of 60 × 60 take 173 kB and three 86 kB; two arrays of 60 columns, 58 kB."""
     monkeypatch.setattr(memory, "available_bytes", lambda: 80_000)
     with pytest.warns(UserWarning) as warned:
-        found = pk.fit(ridge.DOMAIN, ridge.observations(), model="gp")
+        found = pk.fit(ridge.DOMAIN, ridge.observations(), model="linear")
     assert any("learned from 40 of them" in str(w.message) for w in warned)
     assert isinstance(found.solver, Iterative) and len(found.alpha) == 2 * ridge.POINTS
-    assert ridge.error(found) < 1e-2
+    assert ridge.error(found) < 1e-3
