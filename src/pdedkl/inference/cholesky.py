@@ -21,10 +21,12 @@ def factorise(gram: Float[Array, "n n"], noise: Float[Array, " n"]) -> tuple[Flo
     last = len(JITTER_LADDER) - 1
 
     def attempt(rung: Array) -> Array:
-        level = jnp.diag_indices(gram.shape[0])
-        shifted = gram.at[level].set(diagonal * (1 + ladder[rung]) + noise)
-        # LAPACK is column-major: the transpose costs nothing, and makes the upper triangle the lower one.
-        return cholesky(shifted.T, symmetrize_input=False)
+        # A selection is one pass together with the copy that the factorisation overwrites; an update of the diagonal
+        # would be a copy more. LAPACK is column-major: the first transpose makes the upper triangle the lower one, and
+        # with the second what goes through the loop stays in that order, so neither moves anything.
+        i = jnp.arange(gram.shape[0])
+        shifted = jnp.where(i[:, None] == i, (diagonal * (1 + ladder[rung]) + noise)[:, None], gram)
+        return cholesky(shifted.T, symmetrize_input=False).T
 
     def failed(state: tuple[Array, Array]) -> Array:
         rung, factor = state
@@ -36,7 +38,7 @@ def factorise(gram: Float[Array, "n n"], noise: Float[Array, " n"]) -> tuple[Flo
 
     start = jnp.asarray(0)
     rung, factor = jax.lax.while_loop(failed, climb, (start, attempt(start)))
-    return factor, ladder[rung]
+    return factor.T, ladder[rung]
 
 
 def solve(factor: Float[Array, "n n"], right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
