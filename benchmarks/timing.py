@@ -45,12 +45,14 @@ class Ratio:
 class Measurements:
     """What one benchmark measured, printed line by line and stored as JSON with the machine and the versions.
 
+    The file is written with every line: what was measured stays, however a long benchmark ends.
     `benchmarks/table.py` makes the table of the documentation from those files.
     """
 
     def __init__(self, name: str, folder: Path = FOLDER) -> None:
         self.file = folder / f"{name}.json"
         self.rows: list[dict[str, object]] = []
+        self.machine = machine()
 
     def add(
         self, what: str, value: float, shown: object, *, at_least: float | None = None, at_most: float | None = None
@@ -64,11 +66,11 @@ class Measurements:
             mark, end = "ok    " if row["held"] else "MISSED", f", limit {row['limit']}"
         print(f"{mark}  {what}: {shown}{end}", flush=True)
         self.rows.append(row)
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_text(json.dumps({"machine": self.machine, "measured": self.rows}, indent=1) + "\n")
 
     def finish(self) -> int:
-        """Store everything; the exit status is 1 if a limit was missed."""
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text(json.dumps({"machine": machine(), "measured": self.rows}, indent=1) + "\n")
+        """The exit status: 1 if a limit was missed."""
         missed = [row["what"] for row in self.rows if row.get("held") is False]
         print(f"limits missed: {'; '.join(map(str, missed))}" if missed else "all limits held", flush=True)
         return int(bool(missed))
