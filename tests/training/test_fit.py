@@ -80,9 +80,9 @@ def test_an_evaluation_that_is_not_finite_is_passed_by(call, monkeypatch):
     """`call` counts evaluations; the first ones belong to the search for directions."""
     calls, original = [], phases.value_and_gradient
 
-    def failing(objective, x):
+    def failing(objective, x, **look):
         calls.append(x)
-        value, gradient, jitter = original(objective, x)
+        value, gradient, jitter = original(objective, x, **look)
         return (value * np.nan if len(calls) == call + 1 else value), gradient, jitter
 
     monkeypatch.setattr(phases, "value_and_gradient", failing)
@@ -94,9 +94,9 @@ def test_an_evaluation_that_is_not_finite_is_passed_by(call, monkeypatch):
 def test_a_gradient_that_is_not_finite_is_passed_by(monkeypatch):
     calls, original = [], phases.value_and_gradient
 
-    def failing(objective, x):
+    def failing(objective, x, **look):
         calls.append(x)
-        value, gradient, jitter = original(objective, x)
+        value, gradient, jitter = original(objective, x, **look)
         return value, (gradient * np.inf if len(calls) % 7 == 0 else gradient), jitter
 
     monkeypatch.setattr(phases, "value_and_gradient", failing)

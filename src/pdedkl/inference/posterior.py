@@ -16,6 +16,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..compilation import compiled_quickly
 from ..kernels import Kernel
 from ..means import observed_mean
 from ..model import Model
@@ -46,6 +47,8 @@ ENTRIES_PER_BATCH = {Factorised: 1 << 22, Iterative: 1 << 26}
 UNCONVERGED = 1e-6
 # Matrices of n × n that are alive at once in a factorisation.
 MATRICES = 3
+# So many are conditioned on in less time than a compiler needs to make that faster.
+FEW_VALUES = 2000
 
 Points = Float[np.ndarray, "m d"] | Float[Array, "m d"]
 OtherPoints = Float[np.ndarray, "n d"] | Float[Array, "n d"]
@@ -258,10 +261,13 @@ def condition(
     if not isinstance(model, Model):
         raise TypeError(f"Expected a Model or a Kernel to condition: got {type(model).__name__}.")
     model.check(found)
-    chosen = chosen_solver(solver, sum(map(len, found)), MATRICES, mesh)
-    sections, made, alpha, jitter, objective = (
-        _condition(model, found) if chosen == "dense" else _condition_iteratively(model, found, plain_mesh(mesh))
-    )
+    n = sum(map(len, found))
+    chosen = chosen_solver(solver, n, MATRICES, mesh)
+    if chosen == "dense":
+        conditioned = (_condition_on_few if n <= FEW_VALUES else _condition)(model, found)
+    else:
+        conditioned = _condition_iteratively(model, found, plain_mesh(mesh))
+    sections, made, alpha, jitter, objective = conditioned
     if not np.isfinite(float(objective)):
         raise ArithmeticError(
             f"The Gram matrix could not be factorised, even with a relative jitter of {JITTER_LADDER[-1]:g}: "
@@ -277,13 +283,15 @@ def condition(
     return Posterior(model, found, sections, made, alpha, jitter, objective)
 
 
-@eqx.filter_jit
-def _condition(model: Model, observations: tuple[Observation, ...]):
+def _condition_densely(model: Model, observations: tuple[Observation, ...]):
     system = linear_system(model, observations)
     gram = assemble(partial(system.engine.block, system.parameters), system.sections)
     factor, jitter = factorise(gram, system.noise)
     alpha = solve(factor, system.residual)
     return system.sections, Factorised(factor), alpha, jitter, value_from(factor, alpha, system.residual)
+
+
+_condition, _condition_on_few = eqx.filter_jit(_condition_densely), compiled_quickly(_condition_densely)
 
 
 @eqx.filter_jit

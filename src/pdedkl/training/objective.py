@@ -23,6 +23,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from ..compilation import compiled_quickly
 from ..embeddings.base import Linear
 from ..embeddings.push_forward import Normalisation
 from ..inference.cholesky import factorise, solve
@@ -184,19 +185,28 @@ class Objective(eqx.Module):
         return ravel_pytree(eqx.filter(tree, weights_of(self.template)))[0]
 
 
-@eqx.filter_jit
-def value_and_gradient(objective: Objective, x: Vector) -> tuple[Array, Array, Array]:
-    """Objective, gradient, and the jitter that the factorisation took."""
+def value_and_gradient(objective: Objective, x: Vector, *, first_look: bool = False) -> tuple[Array, Array, Array]:
+    """Objective, gradient, and the jitter that the factorisation took.
+
+    For a `first_look` of a few evaluations most of the time would be compilation.
+    """
+    return (_at_first_look if first_look else _optimised)(objective, x)
+
+
+def _evaluate(objective: Objective, x: Vector) -> tuple[Array, Array, Array]:
     (value, info), gradient = jax.value_and_grad(objective.value, has_aux=True)(x)
     return value, gradient, info.jitter
 
 
-@eqx.filter_jit
+_optimised, _at_first_look = eqx.filter_jit(_evaluate), compiled_quickly(_evaluate)
+
+
+@compiled_quickly
 def model_at(objective: Objective, x: Vector) -> Model:
     return objective.model(x)
 
 
-@eqx.filter_jit
+@compiled_quickly
 def left_out_errors(objective: Objective, x: Vector) -> tuple[Float[Array, " n"], ...]:
     """Each value minus its prediction from all others, observation by observation."""
     system = linear_system(objective.model(x), objective.observations)

@@ -47,8 +47,12 @@ class Trainer:
         return self.monitor.stopped is not None
 
     def fit_kernel(self, name: str, objective: Objective, iterations: int) -> Trained:
-        """L-BFGS over everything but the weights."""
-        return self._run(name, objective, lambda state: self._block(name, objective, state, iterations, frozen=True))
+        """A first look: some iterations of L-BFGS over everything but the weights."""
+
+        def look(state: State) -> State:
+            return self._block(name, objective, state, iterations, frozen=True, first_look=True)
+
+        return self._run(name, objective, look)
 
     def alternate(
         self, name: str, objective: Objective, rounds: int, to_beat: float = np.inf, together: int = 0
@@ -88,13 +92,15 @@ class Trainer:
         frozen: bool,
         first: int = 0,
         most: int | None = None,
+        first_look: bool = False,
     ) -> State:
         """Some iterations of L-BFGS; the first is number `first` of at `most` so many in the phase."""
         count = objective.weight_count if frozen else 0
         fixed = state["x"][:count]
 
         def function(y: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient, _ = value_and_gradient(objective, np.concatenate([fixed, y]))
+            x = np.concatenate([fixed, y])
+            value, gradient, _ = value_and_gradient(objective, x, first_look=first_look)
             return float(value), np.asarray(gradient)[count:]
 
         inner = lbfgs.start(function, state["x"][count:])

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..compilation import compiled_quickly
 from ..domain import Domain
 from ..embeddings import Affine, Embedding, Residual
 from ..embeddings.push_forward import Normalisation
@@ -27,7 +28,7 @@ WEAKEST = 0.1
 INITIAL_NOISE = 0.03
 
 
-@eqx.filter_jit
+@compiled_quickly
 def slopes(posterior: Posterior, points: Float[Array, "n d"]) -> Float[Array, "n d"]:
     """`∇m` of the posterior mean, per half-width of the domain."""
     scale = posterior.model.kernel.components[0].normalisation.scale

@@ -1,0 +1,48 @@
+"""Programs that run a few times only: compiled on a CPU without optimisation, in a third of the time.
+
+They take up to twice as long then, which is little beside the seconds that the compiler saves (docs/studies.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any, cast
+
+import equinox as eqx
+import jax
+
+# Settings of XLA, which come and go with its versions.
+UNOPTIMISED = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+    "xla_cpu_use_fusion_emitters": False,
+}
+
+
+def compiled_quickly(function: Callable) -> Callable:
+    """`eqx.filter_jit`, for a program that is not worth the compiler's time; within another one, a part of that."""
+
+    @cache
+    def compiled(backend: str) -> Callable:
+        settings = {k: v for k, v in UNOPTIMISED.items() if is_known(k, v)} if backend == "cpu" else {}
+        return cast(Any, eqx.filter_jit)(function, compiler_options=settings)
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments)):
+            return function(*arguments)
+        # The device is asked for at the first call: before that a user may still choose it.
+        return compiled(jax.default_backend())(*arguments)
+
+    return call
+
+
+@cache
+def is_known(setting: str, value: Any) -> bool:
+    """Whether this version of XLA has the setting."""
+    try:
+        jax.jit(lambda x: x, compiler_options={setting: value}).lower(0.0).compile()
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
