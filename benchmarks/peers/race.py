@@ -194,7 +194,8 @@ def page(race: Race, names: list[str], text: str, path: Path) -> None:
     head = (
         f"# Against other methods\n\nWritten by `{command}`, which measures every method on the same machine, one "
         f"after the other: {known['machine']['cores']} cores of {known['machine']['processor']}, {versions}. "
-        "`make bench-peers` gives each 300 s on all seven problems of the paper, and takes hours.\n\n"
+        "`make bench-peers` gives each 300 s on all seven problems of the paper, and takes hours. Called again it goes "
+        "on, so that cells may be of different days.\n\n"
         "Networks and random features are tuned by fresh values of `u` and `f`; `+` is the time that took. Ours is not "
         f"tuned, and compiles everything anew. Each method has {race.seconds:.0f} s on each problem; an error in "
         "brackets is the smallest that it reached.\n\n"
