@@ -1,7 +1,6 @@
 """Tests run with the shapes in the signatures checked, wherever arrays flow (user input has checks of its own).
 
-`UNCHECKED_SHAPES=1` leaves that out: `make test` does where the same signatures have been checked before. What one
-process of a test run compiles, the others load: most of the time of the tests is compilation.
+What one process of a test run compiles, the others load: most of the time of the tests is compilation.
 """
 
 import os
@@ -17,8 +16,6 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.05"
 from jaxtyping import install_import_hook  # noqa: E402
 
 CHECKED = ["pdedkl.embeddings", "pdedkl.inference", "pdedkl.kernels", "pdedkl.means", "pdedkl.operators.symbol"]
-if os.environ.get("UNCHECKED_SHAPES"):
-    CHECKED = []
 
 with install_import_hook(CHECKED, "shape_checks.typechecker"):
     import pdedkl.api  # noqa: F401

@@ -22,8 +22,7 @@ def factorise(gram: Float[Array, "n n"], noise: Float[Array, " n"]) -> tuple[Flo
 
     def attempt(rung: Array) -> Array:
         # A selection is one pass together with the copy that the factorisation overwrites; an update of the diagonal
-        # would be a copy more. LAPACK is column-major: the first transpose makes the upper triangle the lower one, and
-        # with the second what goes through the loop stays in that order, so neither moves anything.
+        # would be a copy more. LAPACK is column-major: the transpose makes the upper triangle the lower one.
         i = jnp.arange(gram.shape[0])
         shifted = jnp.where(i[:, None] == i, (diagonal * (1 + ladder[rung]) + noise)[:, None], gram)
         return cholesky(shifted.T, symmetrize_input=False).T
