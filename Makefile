@@ -68,7 +68,7 @@ accuracy-paper: $(VENV)/ready
 
 # Very long: twelve problems, three levels of noise, five seeds, two fits at a time; called again, it goes on.
 calibration: $(VENV)/ready
-	$(RUN) benchmarks/calibration.py
+	$(RUN) benchmarks/calibration.py --page docs/benchmarks-calibration.md
 
 # Chosen points against random ones.
 refinement: $(VENV)/ready

@@ -26,6 +26,19 @@ REGIONS = ("inside", "near the boundary", "outside")
 POINTS = 1000
 LEAST_SHARE = 0.9
 
+PAGE = """# Do error bars hold?
+
+Written by `make calibration`: `pdedkl.fit` with default settings on twelve problems, with 0, 1 % and 10 % noise on the
+values of `u`, each row the median of its seeds. `e_u` and `e_f` are relative errors; for each quantity follow the share
+of 1,000 points that the 95 % interval covers, the root mean square of z, and the width of the interval over the error.
+"Raw" is before calibration. A cell holds if it covers 90 to 98.5 % and z is between 0.6 and 1.4; where the error is
+below 1e-6 only the upper limit of z counts.
+
+```
+{text}
+```
+"""
+
 
 def one(name: str, noise: float, seed: int) -> dict:
     """One cell, in the child process."""
@@ -141,8 +154,8 @@ def joint_band(seeds: int = 100) -> float:
 def report(results: list[dict]) -> tuple[str, bool]:
     """One line per problem and noise (medians over seeds), every cell that falls short, and the shares."""
     head = f"{'problem':<17}{'noise':>6}{'e_u':>9}{'e_f':>9}  "
-    head += "".join(f"{title:>22}" for title in ("u, raw", "u", "f, raw", "f", "slope"))
-    lines = [head, f"{'':<43}" + "".join(f"{'cover   z-RMS   sharp':>22}" for _ in range(5))]
+    head += "".join(f"{title:>23}" for title in ("u, raw", "u", "f, raw", "f", "slope"))
+    lines = [head, f"{'':<43}" + "".join(f"{'cover   z-RMS   sharp':>23}" for _ in range(5))]
     good = [r for r in results if "failed" not in r]
     for key in dict.fromkeys((r["problem"], r["noise"]) for r in good):
         rows = [r["found"] for r in good if (r["problem"], r["noise"]) == key]
@@ -155,7 +168,7 @@ def report(results: list[dict]) -> tuple[str, bool]:
                 middle(f"{where}, inside", lambda c: c["z_rms"]),
                 middle(f"{where}, inside", lambda c: c["sharpness"]),
             )
-            line += "{:>8.3f}{:>7.2g}{:>7.2g}".format(*numbers)
+            line += "{:>8.3f}{:>8.2g}{:>7.2g}".format(*numbers)
         lines.append(line)
     lines.append("")
     shares = {}
@@ -230,6 +243,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2, help="fits at a time")
     parser.add_argument("--out", type=Path, default=Path("runs/calibration"))
+    parser.add_argument("--page", type=Path, help="write the page of the documentation")
     options = parser.parse_args()
     from problems import CALIBRATION_CASES
 
@@ -251,12 +265,14 @@ def main() -> int:
             results.append(result)
             stored.write_text(json.dumps(results))
             print(*(result.get(key) for key in ("problem", "noise", "seed", "seconds")), file=sys.stderr, flush=True)
+    results.sort(key=lambda r: (list(CALIBRATION_CASES).index(r["problem"]), r["noise"], r["seed"]))
     text, missed = report(results)
     text += (
         f"\nsimultaneous 90 % band of 50 points, truth drawn from the prior: holds in {joint_band():.0%} of 100 seeds"
     )
     print(text)
-    (options.out / "calibration.txt").write_text(text + "\n")
+    if options.page is not None:
+        options.page.write_text(PAGE.format(text=text))
     return int(missed)
 
 

@@ -58,7 +58,7 @@ def main() -> int:
         missed |= found.finish()
     found = Measurements("gpu-core")
     core.assembly(found, 50, (50, 100, 500), at_least=100, n=500)
-    core.assembly(found, 50, (100, 500), n=2000)
+    core.assembly(found, 50, (50, 100), n=2000)
     core.step_over_floor(found, 2000)
     return missed | found.finish()
 

@@ -1,20 +1,25 @@
-"""A page of benchmarks in the documentation, from what they stored: `runs/bench/*.json` → `docs/benchmarks*.md`."""
+"""A page of benchmarks in the documentation, from what they stored: `runs/bench/*.json` → `docs/benchmarks*.md`.
+
+What a page was made of is kept beside the benchmarks, so that one part can be measured again without the others.
+"""
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
 from timing import FOLDER
 
 DOCS = Path(__file__).parent.parent / "docs"
+KEPT = Path(__file__).parent / "results"
 # Of each page: what it says of itself, and the parts that it is made of, with their titles.
 PAGES = {
     "benchmarks.md": (
         "# Benchmarks\n\nWritten by `make bench` from what it measured, ours and the alternative in turns in one run.\n"
         "A ratio is the median of those of single turns, with their range. `make bench-quick` measures what has\n"
-        "a limit. Also: [on a GPU](studies.md#on-a-gpu), [against other methods](benchmarks-peers.md).",
+        "a limit. Also: [on a GPU](benchmarks-gpu.md), [against other methods](benchmarks-peers.md).",
         {
             "core": "The core: nested automatic differentiation, linear algebra, dimension, memory",
             "prediction": "Prediction",
@@ -49,7 +54,11 @@ def section(title: str, stored: dict) -> str:
 
 def write(page: str) -> int:
     head, parts = PAGES[page]
-    found = {name: FOLDER / f"{name}.json" for name in parts}
+    KEPT.mkdir(exist_ok=True)
+    for name in parts:
+        if (new := FOLDER / f"{name}.json").exists():
+            shutil.copy(new, KEPT)
+    found = {name: KEPT / f"{name}.json" for name in parts}
     missing = [name for name, file in found.items() if not file.exists()]
     if missing:
         print(f"Nothing is stored of {', '.join(missing)} in {FOLDER}: run the benchmark first.", file=sys.stderr)

@@ -13,16 +13,15 @@ from pdedkl.training import objective as module
 from pdedkl.training.objective import (
     NOISE_FLOOR,
     Objective,
-    data_scales,
     largest_error,
     left_out,
     left_out_errors,
-    signal_variance,
     trainable,
     value_and_gradient,
     weights_of,
 )
-from pdedkl.training.starts import with_noise
+from pdedkl.training.scales import NOISE_OF_ZEROS, data_scales, signal_variance
+from pdedkl.training.starts import model_of, with_noise
 
 DOMAIN = pk.Domain(x=[(0.0, 2.0)], t=(-1.0, 1.0))
 X, T = DOMAIN.coordinates()
@@ -128,6 +127,23 @@ def test_what_is_zero_everywhere_is_conditioned_on():
     assert Objective(only, [zero]).homogeneous == ()
 
 
+def test_the_noise_of_zeros_has_a_ceiling():
+    """Otherwise a kernel that cannot follow them takes them for noise, which costs nothing where they are given."""
+    zero = eqx.tree_at(lambda o: o.values, OBSERVATIONS[0], np.zeros(len(OBSERVATIONS[0])))
+    data = [zero, OBSERVATIONS[1]]
+    most = NOISE_OF_ZEROS * data_scales(data)["u"]
+    levels = []
+    for wanted in (-20.0, -5.0, 0.0, 20.0):
+        objective = Objective(with_noise(MODEL, MODEL.log_noise | {"u": jnp.asarray(wanted)}), data)
+        noise = objective.model(objective.start()).noise()
+        levels.append(noise["u"])
+        assert noise["f"] == pytest.approx(0.2, rel=1e-3)
+    assert np.all(np.diff(levels) >= 0) and levels[0] < 0.01 * most
+    np.testing.assert_allclose(levels[-1], most, rtol=1e-6)
+    assert model_of(MODEL.kernel, data).noise()["u"] == pytest.approx(most)
+    assert not OBJECTIVE.noise_ceiling
+
+
 def test_priors_of_the_kernel_can_be_left_out():
     objective = Objective(MODEL, OBSERVATIONS, kernel_priors=False)
     assert objective._kernel_prior(MODEL) == 0 < OBJECTIVE._kernel_prior(MODEL)
@@ -152,39 +168,6 @@ def test_noise_has_a_smooth_floor():
             levels.append(float(objective.model(objective.start()).log_noise[name]))
         assert abs(levels[0]) < 1e-4 and np.all(np.diff(levels) <= 0)
         np.testing.assert_allclose(levels[-2:], np.log(NOISE_FLOOR * scales[name]), rtol=1e-12)
-
-
-# ── the size of data ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    "u, f, expected",
-    [
-        ([1.0, 3.0], [2.0, 8.0], {"u": 1.0, "f": 3.0}),
-        ([5.0, 5.0], [2.0, 8.0], {"u": 5.0, "f": 3.0}),
-        ([-4.0], [2.0], {"u": 4.0, "f": 2.0}),
-        ([1.0, 3.0], [0.0, 0.0], {"u": 1.0, "f": 1.0}),
-        ([0.0], [0.0], {"u": 1.0, "f": 1.0}),
-        ([1e-8, 3e-8], [0.0], {"u": 1e-8, "f": 1e-8}),
-    ],
-    ids=["spread", "constant", "single", "zero source", "all zero", "small"],
-)
-def test_the_size_of_data(u, f, expected):
-    found = data_scales([observe(u), observe(f, "f", pk.D(T))])
-    assert found == pytest.approx(expected, rel=1e-12)
-
-
-def test_observations_that_share_a_level_share_a_size():
-    items = [observe([1.0, 1.0], "a", noise=pk.Learned("s")), observe([3.0, 3.0], "b", noise=pk.Learned("s"))]
-    assert data_scales(items) == pytest.approx({"s": 1.0})
-
-
-def test_the_variance_starts_from_values_of_u():
-    source = observe([10.0, 10.0], "f", pk.D(T))
-    assert signal_variance([observe([1.0, 3.0]), source]) == pytest.approx(5.0)
-    assert signal_variance([source]) == pytest.approx(100.0)
-    assert signal_variance([observe([0.0, 0.0]), source]) == pytest.approx(100.0)
-    assert signal_variance([observe([0.0])]) == 1.0
 
 
 # ── left-out values ───────────────────────────────────────────────────────────────────────────────────────────────

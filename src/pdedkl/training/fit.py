@@ -19,6 +19,7 @@ from .monitor import Callback, Monitor, Step, display, preparation
 from .paper import Paper
 from .phases import Trainer
 from .recipes import Default, Options
+from .scales import without_rounding
 from .starts import subsample
 from .validation import Validation
 
@@ -115,7 +116,7 @@ def fit(
     domain = problem if isinstance(problem, Domain) else getattr(problem, "domain", None)
     if not isinstance(domain, Domain):
         raise TypeError(f"fit(problem, data) needs a problem or a Domain first: got {type(problem).__name__}.")
-    found = check_observations(data)
+    found = without_rounding(check_observations(data))
     _check("recipe", recipe, RECIPES)
     _check("model", model, MODELS)
     for name, value in (("latent_dim", latent_dim), ("groups", groups)):

@@ -7,7 +7,8 @@ everything else that may move: variances, length scales, noise levels, means, co
 
 `y₀` are observations that are zero everywhere, a homogeneous equation or boundary. They have no size, and the smaller
 `u` is the more likely they are: the evidence of everything would be unbounded as `σ → 0`, with all other data explained
-as noise. So what is zero is conditioned on, and the rest is what has to be likely.
+as noise. So what is zero is conditioned on, and the rest is what has to be likely. Nothing is said of their noise then,
+and a kernel that cannot follow them would take them for noise: nobody measures nothing but zeros, so it is small.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ..inference.evidence import EvidenceInfo, linear_system, negative_log_evide
 from ..inference.gram import assemble, offsets
 from ..model import Model
 from ..observations import Observation
+from .scales import NOISE_OF_ZEROS, data_scales, signal_variance, zero_levels
 
 Vector = Float[Array, " p"] | Float[np.ndarray, " p"]
 
@@ -76,30 +78,13 @@ def weights_of(model: Model) -> Any:
     return jax.tree.map(mark, model, is_leaf=lambda node: isinstance(node, Linear))
 
 
-def data_scales(observations: Sequence[Observation]) -> dict[str, float]:
-    """The size of the values behind each learned noise level: their spread, or their size where they are constant.
-
-    Values that are zero everywhere have no size of their own and take the largest of the others'.
-    """
-    groups: dict[str, list[np.ndarray]] = {}
-    for item in observations:
-        groups.setdefault(item.noise_name or item.name, []).append(np.asarray(item.values))
-    sizes = {name: _size(np.concatenate(values)) for name, values in groups.items()}
-    fallback = max(sizes.values()) or 1.0
-    return {name: size or fallback for name, size in sizes.items()}
-
-
-def _size(values: np.ndarray) -> float:
-    largest, spread = float(np.max(np.abs(values))), float(np.std(values))
-    return spread if spread > 1e-12 * largest else largest
-
-
 class Objective(eqx.Module):
     """The objective of one model on one set of observations; `prior_strength` is `γ`."""
 
     template: Model
     observations: tuple[Observation, ...]
     noise_floor: dict[str, Float[Array, ""]]
+    noise_ceiling: dict[str, Float[Array, ""]]
     log_variance: Float[Array, ""]
     prior_strength: Float[Array, ""]
     kernel_priors: bool = eqx.field(static=True)
@@ -116,6 +101,8 @@ class Objective(eqx.Module):
         self.observations = tuple(observations)
         scales = data_scales(observations)
         self.noise_floor = {name: jnp.log(NOISE_FLOOR * scales[name]) for name in model.log_noise}
+        zeros = zero_levels(observations)
+        self.noise_ceiling = {name: jnp.log(NOISE_OF_ZEROS * scales[name]) for name in model.log_noise if name in zeros}
         self.log_variance = jnp.log(signal_variance(observations))
         self.prior_strength = jnp.asarray(float(prior_strength))
         self.kernel_priors = kernel_priors
@@ -141,6 +128,7 @@ class Objective(eqx.Module):
         )
         # A smooth floor: the derivative tells the optimiser that there is nothing below.
         noise = {name: jnp.logaddexp(level, self.noise_floor[name]) for name, level in model.log_noise.items()}
+        noise |= {name: -jnp.logaddexp(-noise[name], -ceiling) for name, ceiling in self.noise_ceiling.items()}
         return eqx.tree_at(lambda m: m.log_noise, model, noise) if noise else model
 
     def value(self, x: Vector) -> tuple[Float[Array, ""], EvidenceInfo]:
@@ -248,10 +236,3 @@ def left_out(objective: Objective, x: Vector) -> list[LeftOut]:
 def largest_error(found: Sequence[LeftOut]) -> float:
     errors = [item.error for item in found]
     return max(errors) if np.all(np.isfinite(errors)) else float("inf")
-
-
-def signal_variance(observations: Sequence[Observation]) -> float:
-    """Where the kernel's variance starts: the mean square of the values of `u` itself, if there are any."""
-    of_u = [np.asarray(item.values) for item in observations if item.of_values]
-    values = np.concatenate(of_u or [np.asarray(item.values) for item in observations])
-    return float(np.mean(values**2)) or max(data_scales(observations).values()) ** 2

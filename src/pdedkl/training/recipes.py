@@ -28,8 +28,9 @@ from ..kernels import Kernel
 from ..model import Model
 from ..observations import Observation
 from . import starts
-from .objective import LeftOut, Objective, largest_error, left_out, signal_variance
+from .objective import LeftOut, Objective, largest_error, left_out
 from .phases import Trained, Trainer
+from .scales import signal_variance
 from .validation import Score, Validation
 
 # Enough points to see directions; a fit of them is cheap.

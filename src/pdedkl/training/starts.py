@@ -18,7 +18,7 @@ from ..inference.posterior import Posterior
 from ..kernels import Kernel, additive, ard, deep
 from ..model import Model
 from ..observations import Observation
-from .objective import data_scales
+from .scales import NOISE_OF_ZEROS, data_scales, zero_levels
 
 DIRECTIONS_PER_GROUP = 4
 DIRECTIONS = 8
@@ -160,10 +160,14 @@ def on_each_input(domain: Domain, variance: float) -> Kernel:
 
 
 def model_of(kernel: Kernel, observations: Sequence[Observation], noise: float = INITIAL_NOISE) -> Model:
-    """The noise starts at a few per cent of the data, whatever the observations themselves would start from."""
+    """The noise starts at a few per cent of the data, whatever the observations themselves would start from.
+
+    That of zeros starts at the most that it may be: from above, its derivative hardly leads down.
+    """
     model = Model(kernel, observations)
-    scales = data_scales(observations)
-    return with_noise(model, {name: jnp.log(noise * scales[name]) for name in model.log_noise})
+    scales, zeros = data_scales(observations), zero_levels(observations)
+    start = {name: min(noise, NOISE_OF_ZEROS) if name in zeros else noise for name in model.log_noise}
+    return with_noise(model, {name: jnp.log(level * scales[name]) for name, level in start.items()})
 
 
 def with_noise(model: Model, log_noise: dict[str, Array]) -> Model:

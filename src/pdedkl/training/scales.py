@@ -1,0 +1,116 @@
+"""The size of data, and of the solution behind them.
+
+Noise, variances and errors are all measured against the size of the data. Values that are zero, a homogeneous equation
+or boundary, have none of their own: for them it is `s √E (A φ)²`, where `s` is the size of `u` and `φ` a random smooth
+function of size one, as it would be for a solution that is not zero there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..compilation import compiled_quickly
+from ..observations import Observation
+from ..operators import Operator
+
+# Values are zero up to rounding where they say that `u` is smaller by this than others do: `sin(πx)` at `x = 1`, a
+# harmonic function's Laplacian.
+ROUNDING = 1e-10
+# The same in numbers as they are, without looking at operators: only then is it worth looking.
+SUSPICIOUS = 1e-6
+
+# The noise of values that are all zero is at most this part of their size: such values are not measured.
+NOISE_OF_ZEROS = 1e-3
+
+# Random functions, and points at which operators are tried on them.
+FUNCTIONS, PLACES = 32, 8
+
+
+def without_rounding(observations: Sequence[Observation]) -> tuple[Observation, ...]:
+    """The same observations, with zeros in the place of values that are zero up to rounding."""
+    largest = [float(np.max(np.abs(item.values))) for item in observations]
+    if not any(0 < size < SUSPICIOUS * max(largest) for size in largest):
+        return tuple(observations)
+    of_u = np.asarray(largest) / _responses(observations)
+    return tuple(
+        eqx.tree_at(lambda o: o.values, item, jnp.zeros(len(item))) if size < ROUNDING * np.max(of_u) else item
+        for item, size in zip(observations, of_u)
+    )
+
+
+def data_scales(observations: Sequence[Observation]) -> dict[str, float]:
+    """The size of the values behind each learned noise level: their spread, or their size where they are constant.
+
+    Values that are zero everywhere take what their operator makes of a smooth function of the size of `u`.
+    """
+    groups = _groups(observations)
+    sizes = {name: _size(np.concatenate([item.values for item in members])) for name, members in groups.items()}
+    if all(sizes.values()):
+        return sizes
+    if not any(sizes.values()):
+        return dict.fromkeys(sizes, 1.0)
+    responses, of_u = dict(zip(map(id, observations), _responses(observations))), np.sqrt(signal_variance(observations))
+    return {
+        name: sizes[name] or of_u * max(responses[id(item)] for item in members) for name, members in groups.items()
+    }
+
+
+def zero_levels(observations: Sequence[Observation]) -> set[str]:
+    """The noise levels all of whose values are zero, unless all values are."""
+    zero = {name for name, members in _groups(observations).items() if not any(np.any(item.values) for item in members)}
+    return zero if any(np.any(item.values) for item in observations) else set()
+
+
+def signal_variance(observations: Sequence[Observation]) -> float:
+    """Where the kernel's variance starts: the mean square of the values of `u` itself, if there are any.
+
+    Where there are none, or none but zeros, the largest that values of other operators would need.
+    """
+    of_u = [np.asarray(item.values) for item in observations if item.of_values]
+    if of_u and (found := float(np.mean(np.concatenate(of_u) ** 2))):
+        return found
+    sizes = np.asarray([float(np.sqrt(np.mean(item.values**2))) for item in observations])
+    return float(np.max(sizes / _responses(observations))) ** 2 if np.any(sizes) else 1.0
+
+
+def _groups(observations: Sequence[Observation]) -> dict[str, list[Observation]]:
+    """Observations by their noise level, or by their name where the noise is known."""
+    groups: dict[str, list[Observation]] = {}
+    for item in observations:
+        groups.setdefault(item.noise_name or item.name, []).append(item)
+    return groups
+
+
+def _size(values: np.ndarray) -> float:
+    largest, spread = float(np.max(np.abs(values))), float(np.std(values))
+    return spread if spread > 1e-12 * largest else largest
+
+
+def _responses(observations: Sequence[Observation]) -> np.ndarray:
+    """What each observation's operator makes of a function of size one that varies once over the box of all points."""
+    points = np.concatenate([np.asarray(item.points) for item in observations])
+    lower, upper = points.min(axis=0), points.max(axis=0)
+    half = np.where(upper > lower, 0.5 * (upper - lower), 1.0)
+    waves = np.random.default_rng(0).normal(size=(FUNCTIONS, len(half))) / np.sqrt(len(half)) / half
+    some = [np.asarray(item.points)[np.linspace(0, len(item) - 1, PLACES).astype(int)] for item in observations]
+    found = [float(_response(item.operator, q, waves)) for item, q in zip(observations, some)]
+    return np.maximum(found, np.finfo(float).tiny)
+
+
+@compiled_quickly
+def _response(operator: Operator, points: Float[Array, "p d"], waves: Float[Array, "m d"]) -> Float[Array, ""]:
+    """`√E (A φ)²` over points and functions `φ = √2 cos(w·q + b)`; two phases `b` a quarter apart make it exact."""
+
+    def response(w: Array, phase: Array, q: Array) -> Array:
+        return operator(lambda place: jnp.sqrt(2.0) * jnp.cos(jnp.dot(w, place) + phase))(q)
+
+    of_points = jax.vmap(response, (None, None, 0))
+    of_phases = jax.vmap(of_points, (None, 0, None))
+    found = jax.vmap(of_phases, (0, None, None))(waves, jnp.asarray([0.0, jnp.pi / 2]), points)
+    return jnp.sqrt(jnp.mean(found**2))
