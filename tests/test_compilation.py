@@ -1,9 +1,10 @@
-"""Programs that are compiled quickly compute the same."""
+"""Programs that are compiled quickly compute the same, and a process does not run out of room for them."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from pdedkl import compilation
 
@@ -34,3 +35,20 @@ def test_settings_that_this_xla_does_not_have_are_left_out(monkeypatch):
     monkeypatch.setattr(compilation, "UNOPTIMISED", {"xla_is_to_make_coffee": True})
     assert not compilation.is_known("xla_is_to_make_coffee", True)
     assert float(compilation.compiled_quickly(lambda x: 2 * x)(jnp.asarray(1.5))) == 3.0
+
+
+@pytest.mark.skipif(not compilation.MAPPINGS.exists(), reason="only Linux counts them")
+def test_programs_are_forgotten_where_a_process_has_too_many():
+    count = lambda: compilation.MAPPINGS.read_bytes().count(b"\n")
+    doubled = [jax.jit(lambda x, i=i: jnp.sin(i * x) @ x) for i in range(100)]
+    x = jnp.arange(3.0)
+    first = [function(x) for function in doubled]
+    before = count()
+    assert not compilation.make_room(share=1.0) and count() >= before
+    assert compilation.make_room(share=0.0) and count() < before - 100
+    np.testing.assert_array_equal([function(x) for function in doubled], first)
+
+
+def test_a_machine_without_such_a_limit(monkeypatch, tmp_path):
+    monkeypatch.setattr(compilation, "MAPPINGS", tmp_path / "none")
+    assert not compilation.make_room(share=0.0)

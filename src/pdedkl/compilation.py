@@ -1,12 +1,14 @@
-"""Programs that run a few times only: compiled on a CPU without optimisation, in a third of the time.
+"""How programs are compiled, and how many of them a process can hold.
 
-They take up to twice as long then, which is little beside the seconds that the compiler saves (docs/studies.md).
+Programs that run a few times only are compiled on a CPU without optimisation, in a third of the time. They take up to
+twice as long then, which is little beside the seconds that the compiler saves (docs/studies.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, wraps
+from pathlib import Path
 from typing import Any, cast
 
 import equinox as eqx
@@ -18,6 +20,23 @@ UNOPTIMISED = {
     "xla_llvm_disable_expensive_passes": True,
     "xla_cpu_use_fusion_emitters": False,
 }
+
+# XLA maps memory for each function that it compiles for a CPU, 3,000 to 18,000 times in a fit. Linux allows a process
+# 65,530 mappings, and where there are no more the compiler ends the process.
+MAPPINGS, MOST_MAPPINGS = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
+
+
+def make_room(share: float = 0.5) -> bool:
+    """Forget all compiled programs if this process has used more than a share of the mappings that it may have.
+
+    Called before something that compiles much. What is forgotten is compiled again, or loaded, where it is needed.
+    """
+    if not (MAPPINGS.exists() and MOST_MAPPINGS.exists()):
+        return False
+    full = MAPPINGS.read_bytes().count(b"\n") > share * int(MOST_MAPPINGS.read_text())
+    if full:
+        jax.clear_caches()
+    return full
 
 
 def compiled_quickly(function: Callable) -> Callable:

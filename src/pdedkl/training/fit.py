@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..compilation import make_room
 from ..domain import Domain
 from ..inference.memory import fits, most_that_fit
 from ..inference.posterior import Posterior, condition
@@ -135,6 +136,7 @@ def fit(
     box = (domain.layout, domain.lower.tolist(), domain.upper.tolist())
     part = _trainable(found, seed)
     key = fingerprint((*part, *fresh), recipe=recipe, options=options, box=box, fresh=len(fresh))
+    make_room()
     begin, (traced, compiled) = time.monotonic(), preparation()
     with display(progress) as shown:
         monitor = Monitor(callbacks=(*callbacks, *shown))
