@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 
 import pdedkl as pk
-from pdedkl.inference.calibration import SMALLEST, Calibration, factor_of, spread, votes
+from pdedkl.inference.calibration import (
+    SMALLEST,
+    TELLING,
+    Calibration,
+    Compared,
+    calibration_of,
+    factor_of,
+    spread,
+    votes,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -81,6 +90,19 @@ def test_votes_say_more_of_the_inside_than_all_values_alike():
 
 def test_values_that_tell_nothing_of_the_inside_count_alike():
     np.testing.assert_allclose(votes(np.zeros((3, 5))), np.ones(5))
+
+
+@pytest.mark.parametrize(
+    "of_u, told, expected",
+    [(0.1, 1.0, 0.1), (0.1, TELLING, 0.1), (0.1, 0.0, 0.8), (0.1, TELLING / 2, 0.57), (3.0, 0.0, 3.0)],
+    ids=["all", "enough", "nothing", "little", "nothing, but wide"],
+)
+def test_values_that_tell_nothing_of_the_inside_do_not_narrow(of_u, told, expected):
+    """Inside, `u` follows from the source then, whose factor is 0.8 here."""
+    z, ones, none = RNG.normal(size=20000), np.ones(20000), np.zeros(20000)
+    fresh = [Compared(0, of_u * z, ones, none, ones, told), Compared(2, 0.8 * z, ones, none, ones)]
+    found = calibration_of(fresh, (), "fresh values")
+    np.testing.assert_allclose(found.factors, [expected, 0.8], rtol=0.03)
 
 
 def test_errors_that_are_all_zero_leave_a_small_positive_factor():

@@ -12,7 +12,8 @@ normal with `c²` times the claimed covariance, what one of them says of another
     E[z(q)² | z_j] = ρ² z_j² + (1 − ρ²) c²,
 
 with the posterior correlation `ρ` of the two. So each point inside gives a vote of weight `ρ²` to the fresh value that
-it is most correlated with, and spreads the rest of its vote over all.
+it is most correlated with, and spreads the rest of its vote over all. Where the mean of `ρ²` is next to nothing, the
+inside follows from the source alone, and values of `u` do not narrow its error bars below the source's factor.
 
 Multiplying the covariance of `A u` with `B u` by the factors of both keeps it positive definite; means do not change.
 """
@@ -35,6 +36,8 @@ from ..operators import Operator
 WIDTH = float(ndtri(0.975))
 # Values that agree to the last bit say that a claim is wide, not that it should be zero.
 SMALLEST, LARGEST = 1e-3, 1e6
+# Fresh values of `u` speak for the inside where they tell more than this of it, the mean of `ρ²` (docs/studies.md).
+TELLING = 0.05
 
 
 class Calibration(eqx.Module):
@@ -54,14 +57,15 @@ class Calibration(eqx.Module):
 
 
 class Compared(NamedTuple):
-    """Errors `y − m` of operators of one order, the variance that was claimed, that of the noise of `y`, and how much
-    each of them counts."""
+    """Errors `y − m` of operators of one order, the variance that was claimed, that of the noise of `y`, how much each
+    of them counts, and what part they all tell of the points inside."""
 
     order: int
     errors: np.ndarray
     variance: np.ndarray
     noise: np.ndarray
     weight: np.ndarray
+    told: float = 1.0
 
 
 def calibration_of(fresh: Sequence[Compared], left_out: Sequence[Compared], source: str) -> Calibration:
@@ -77,16 +81,25 @@ def calibration_of(fresh: Sequence[Compared], left_out: Sequence[Compared], sour
         same = [item for item in (*fresh, *left_out) if item.order == order]
         columns = (np.concatenate([item[k] for item in same]) for k in (1, 2, 3, 4))
         factors.append(max(factor_of(*columns), least[order]))
+    for k, order in list(enumerate(orders[:-1]))[::-1]:
+        heard = min(max(item.told for item in (*fresh, *left_out) if item.order == order) / TELLING, 1.0)
+        if heard < 1:
+            above = max(factors[k], factors[k + 1])
+            factors[k] = float(np.sqrt(heard * factors[k] ** 2 + (1 - heard) * above**2))
     return Calibration(jnp.asarray(factors), orders, source)
 
 
 def votes(correlation: Float[np.ndarray, "m n"]) -> Float[np.ndarray, " n"]:
     """How much each of `n` fresh values says of `m` points inside, on average 1; see above."""
-    most_alike = np.argmax(np.abs(correlation), axis=1)
-    alike = np.minimum(np.max(np.abs(correlation), axis=1) ** 2, 1.0)
+    most_alike, alike = np.argmax(np.abs(correlation), axis=1), alikeness(correlation)
     count, fresh = correlation.shape
     given = np.bincount(most_alike, weights=alike, minlength=fresh)
     return given * fresh / count + (1 - np.mean(alike))
+
+
+def alikeness(correlation: Float[np.ndarray, "m n"]) -> Float[np.ndarray, " m"]:
+    """`ρ²` of each point with the fresh value that it is most correlated with."""
+    return np.minimum(np.max(np.abs(correlation), axis=1) ** 2, 1.0)
 
 
 def factor_of(errors: np.ndarray, variance: np.ndarray, noise: np.ndarray, weight: np.ndarray) -> float:

@@ -23,7 +23,7 @@ from ..model import Model
 from ..observations import Observation, as_points, check_observations
 from ..operators import Operator, identity
 from ..precision import require_float64
-from .calibration import Calibration, Compared, calibration_of, votes
+from .calibration import Calibration, Compared, alikeness, calibration_of, votes
 from .cholesky import JITTER_LADDER, factorise, left_out, solve
 from .engines import Engine, engine_of
 from .estimated import log_determinant
@@ -159,13 +159,13 @@ class Posterior(eqx.Module):
         """
         predicted = self.predict(fresh.points, fresh.operator)
         known = np.zeros(len(fresh)) if fresh.noise_name else np.broadcast_to(fresh.noise_variance({}), len(fresh))
-        weight = np.ones(len(fresh))
+        weight, told = np.ones(len(fresh)), 1.0
         if inside is not None and fresh.of_values:
             covariance = self.covariance(inside, fresh.operator, fresh.points, fresh.operator)
             claimed = np.outer(self.predict(inside, fresh.operator).std, predicted.std)
-            weight = votes(covariance / claimed)
+            weight, told = votes(covariance / claimed), float(np.mean(alikeness(covariance / claimed)))
         errors = np.asarray(fresh.values) - predicted.mean
-        return Compared(fresh.operator.order, errors, predicted.variance, known, weight)
+        return Compared(fresh.operator.order, errors, predicted.variance, known, weight, told)
 
     def _left_out(self) -> list[Compared]:
         """Each value against its prediction from all others; not to be had without the whole matrix."""
