@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 import pdedkl as pk
-from pdedkl.training.scales import NOISE_OF_ZEROS, data_scales, signal_variance, without_rounding, zero_levels
+from pdedkl.training.scales import (
+    NOISE_OF_ZEROS,
+    about,
+    constant_part,
+    data_scales,
+    signal_variance,
+    without_rounding,
+    zero_levels,
+)
 
 DOMAIN = pk.Domain(x=[(0.0, 2.0)] * 2, t=(-1.0, 1.0))
 X, T = DOMAIN.coordinates()
@@ -112,6 +120,50 @@ def test_small_numbers_in_other_units_are_no_rounding():
     assert without_rounding([u, source]) == (u, source)
     plain = observe(source.values, "f", pk.Laplacian(X))
     assert not np.any(without_rounding([u, plain])[1].values)
+
+
+# ── constants ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+KELVIN = observe(300 + np.sin(np.arange(20.0)))
+
+
+def test_a_constant_that_is_many_times_the_spread():
+    assert constant_part([KELVIN]) == pytest.approx(300, abs=1)
+    assert constant_part([observe(2 + np.sin(np.arange(20.0)))]) == 0
+    assert constant_part([observe(np.full(4, 300.0))]) == 0, "of a few values nothing is known of their spread"
+    rate = pk.D(T) + pk.Parameter("k", 1.0) * pk.identity
+    assert constant_part([KELVIN, observe(np.ones(5), "f", rate)]) == 0, "k is not known, nor k times 300"
+
+
+def test_values_about_a_constant():
+    decay = observe(np.full(5, 600.0), "f", pk.D(T) + 2.0 * pk.identity)
+    u, f = about([KELVIN, decay], 300.0)
+    np.testing.assert_allclose(u.values, np.sin(np.arange(20.0)), atol=1e-12)
+    np.testing.assert_allclose(f.values, 0.0, atol=1e-12)
+    assert about([KELVIN], 0.0) == (KELVIN,)
+
+
+def test_a_fit_does_not_see_the_constant(tmp_path):
+    """`u + 300` is fitted as `u` is, and the model that comes out, saved and loaded, predicts it."""
+    x, t = DOMAIN.coordinates()
+    operator = pk.D(t) - 0.1 * pk.Laplacian(x) + 2.0 * pk.identity
+    solution = lambda q: jnp.sin(q[0] + 0.5 * q[2])
+    source = jnp.asarray([operator(solution)(jnp.asarray(q)) for q in POINTS[:30]])
+    values = jnp.asarray([solution(q) for q in POINTS[30:60]]) + 0.01 * np.random.default_rng(1).normal(size=30)
+
+    values, source = values - jnp.mean(values), source - 2 * jnp.mean(values)
+
+    def fitted(constant):
+        u = pk.Observation(pk.identity, POINTS[30:60], values + constant, noise=0.01)
+        return pk.fit(DOMAIN, [u, pk.Observation(operator, POINTS[:30], source + 2 * constant)], model="gp")
+
+    plain, shifted = fitted(0.0), fitted(300.0)
+    shifted.save(tmp_path / "model.pdedkl")
+    for posterior in (shifted, pk.load(tmp_path / "model.pdedkl")):
+        for operator_, by in ((pk.identity, 300.0), (operator, 600.0), (pk.D(t), 0.0)):
+            one, other = plain.predict(POINTS[100:], operator_), posterior.predict(POINTS[100:], operator_)
+            np.testing.assert_allclose(other.mean - by, one.mean, atol=1e-5)
+            np.testing.assert_allclose(other.std, one.std, rtol=1e-2)
 
 
 # ── fits ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -20,8 +20,8 @@ from .monitor import Callback, Monitor, Step, display, preparation
 from .paper import Paper
 from .phases import Trainer
 from .recipes import Default, Options
-from .scales import without_rounding
-from .starts import subsample
+from .scales import about, constant_part, without_rounding
+from .starts import subsample, with_constant
 from .validation import Validation
 
 MODELS = ("dkl", "linear", "gp")
@@ -102,6 +102,8 @@ def fit(
     `prior_strength` sets the strength of the prior on weights (0.1). Where fresh values of source or conditions can be
     had, pass some as `validation`: they choose the kernel and the prior's strength, and are not conditioned on.
 
+    Where values of `u` vary by little about a large constant, that becomes the prior mean.
+
     Error bars are then multiplied by factors that fit fresh values of a problem's source and conditions; where there
     are none, as of a domain, values of the data left out one by one. `calibrate` turns that off, or on for the paper's
     recipe, which has none.
@@ -117,7 +119,9 @@ def fit(
     domain = problem if isinstance(problem, Domain) else getattr(problem, "domain", None)
     if not isinstance(domain, Domain):
         raise TypeError(f"fit(problem, data) needs a problem or a Domain first: got {type(problem).__name__}.")
-    found = without_rounding(check_observations(data))
+    given = check_observations(data)
+    constant = constant_part(given) if recipe == "default" else 0.0
+    found = without_rounding(about(given, constant))
     _check("recipe", recipe, RECIPES)
     _check("model", model, MODELS)
     for name, value in (("latent_dim", latent_dim), ("groups", groups)):
@@ -130,7 +134,7 @@ def fit(
             f"The observations have {found[0].points.shape[1]} coordinates and the domain has {domain.dim}: "
             "observe at points of that domain, all its coordinates in their order."
         )
-    fresh = () if validation is None else check_observations(validation)
+    fresh = () if validation is None else about(check_observations(validation), constant)
     chooser = Validation(fresh, found) if fresh else None
     options = Options(model, seed, latent_dim, prior_strength, groups, chooser)
     box = (domain.layout, domain.lower.tolist(), domain.upper.tolist())
@@ -145,7 +149,7 @@ def fit(
             run = (Paper if recipe == "paper" else Default)(domain, part, options, trainer)
             best = run.run()
     trained = best.trained
-    posterior = condition(trained.model, found)
+    posterior = condition(*((with_constant(trained.model, constant), given) if constant else (trained.model, found)))
     if recipe == "default" if calibrate is None else calibrate:
         new_values = getattr(problem, "fresh", None)
         known = new_values(CALIBRATING_POINTS, seed=seed, purpose="calibration") if new_values else ()

@@ -1,8 +1,11 @@
-"""The size of data, and of the solution behind them.
+"""The size of data, and of the solution behind them, about what it varies.
 
 Noise, variances and errors are all measured against the size of the data. Values that are zero, a homogeneous equation
 or boundary, have none of their own: for them it is `s √E (A φ)²`, where `s` is the size of `u` and `φ` a random smooth
 function of size one, as it would be for a solution that is not zero there.
+
+Values of `u` that vary by little about a large constant, such as temperatures in kelvin, would cost the digits that the
+constant takes up: training sees what is left of them, and of all other values, without it.
 """
 
 from __future__ import annotations
@@ -16,8 +19,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..compilation import compiled_quickly
+from ..means import ConstantMean, observed_mean
 from ..observations import Observation
-from ..operators import Operator
+from ..operators import Operator, parameters_of
+from ..operators.base import Identity
 
 # Values are zero up to rounding where they say that `u` is smaller by this than others do: `sin(πx)` at `x = 1`, a
 # harmonic function's Laplacian.
@@ -28,8 +33,35 @@ SUSPICIOUS = 1e-6
 # The noise of values that are all zero is at most this part of their size: such values are not measured.
 NOISE_OF_ZEROS = 1e-3
 
+# Values of `u` vary about a constant that is so many times their spread, and there are at least so many of them.
+MANY_TIMES, ENOUGH = 10.0, 5
+
 # Random functions, and points at which operators are tried on them.
 FUNCTIONS, PLACES = 32, 8
+
+
+def constant_part(observations: Sequence[Observation]) -> float:
+    """The constant about which `u` varies, where that is many times larger than its variation; zero elsewhere.
+
+    What an operator with unknown coefficients makes of a constant is not known: there it is zero too.
+    """
+    of_u = [np.asarray(item.values) for item in observations if isinstance(item.operator, Identity)]
+    if sum(map(len, of_u)) < ENOUGH or parameters_of([item.operator for item in observations]):
+        return 0.0
+    values = np.concatenate(of_u)
+    middle = float(np.mean(values))
+    return middle if abs(middle) > MANY_TIMES * float(np.std(values)) else 0.0
+
+
+def about(observations: Sequence[Observation], constant: float) -> tuple[Observation, ...]:
+    """The observations of `u − constant`."""
+    if not constant:
+        return tuple(observations)
+
+    def rest(item: Observation) -> Array:
+        return item.values - observed_mean(ConstantMean(jnp.asarray(constant)), item.operator, item.points)
+
+    return tuple(eqx.tree_at(lambda o: o.values, item, rest(item)) for item in observations)
 
 
 def without_rounding(observations: Sequence[Observation]) -> tuple[Observation, ...]:

@@ -16,6 +16,7 @@ from ..embeddings import Affine, Embedding, Residual
 from ..embeddings.push_forward import Normalisation
 from ..inference.posterior import Posterior
 from ..kernels import Kernel, additive, ard, deep
+from ..means import ConstantMean
 from ..model import Model
 from ..observations import Observation
 from .scales import NOISE_OF_ZEROS, data_scales, zero_levels
@@ -172,6 +173,11 @@ def model_of(kernel: Kernel, observations: Sequence[Observation], noise: float =
 
 def with_noise(model: Model, log_noise: dict[str, Array]) -> Model:
     return eqx.tree_at(lambda m: m.log_noise, model, log_noise) if log_noise else model
+
+
+def with_constant(model: Model, constant: float) -> Model:
+    """The same model about a constant."""
+    return eqx.tree_at(lambda m: m.mean, model, ConstantMean(jnp.asarray(constant)))
 
 
 def subsample(observations: Sequence[Observation], most: int, seed: int) -> tuple[Observation, ...]:
