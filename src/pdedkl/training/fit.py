@@ -120,8 +120,6 @@ def fit(
     if not isinstance(domain, Domain):
         raise TypeError(f"fit(problem, data) needs a problem or a Domain first: got {type(problem).__name__}.")
     given = check_observations(data)
-    constant = constant_part(given) if recipe == "default" else 0.0
-    found = without_rounding(about(given, constant))
     _check("recipe", recipe, RECIPES)
     _check("model", model, MODELS)
     for name, value in (("latent_dim", latent_dim), ("groups", groups)):
@@ -129,11 +127,13 @@ def fit(
             raise ValueError(f"`{name}` needs a positive whole number, or None to have it chosen: got {value!r}.")
     if prior_strength is not None and not 0 <= prior_strength < float("inf"):
         raise ValueError(f"`prior_strength` needs a finite number that is not negative: got {prior_strength!r}.")
-    if found[0].points.shape[1] != domain.dim:
+    if given[0].points.shape[1] != domain.dim:
         raise ValueError(
-            f"The observations have {found[0].points.shape[1]} coordinates and the domain has {domain.dim}: "
+            f"The observations have {given[0].points.shape[1]} coordinates and the domain has {domain.dim}: "
             "observe at points of that domain, all its coordinates in their order."
         )
+    constant = constant_part(given) if recipe == "default" else 0.0
+    found = without_rounding(about(given, constant))
     fresh = () if validation is None else about(check_observations(validation), constant)
     chooser = Validation(fresh, found) if fresh else None
     options = Options(model, seed, latent_dim, prior_strength, groups, chooser)
