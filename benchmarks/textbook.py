@@ -15,6 +15,7 @@ import numpy as np
 from timing import Measurements
 
 import pdedkl as pk
+from pdedkl import metrics
 
 Made = tuple[pk.Problem, str]
 
@@ -200,8 +201,8 @@ def measure(found: Measurements, name: str, seed: int) -> None:
     arrays = predicted.mean, predicted.std, truth
     verdict = "calibrated" if posterior.check(problem, seed=seed).calibrated else "not calibrated"
     shown = (
-        f"error {error:.1e}, 95 % interval covers {pk.metrics.coverage(*arrays)['0.95']:.1%}, "
-        f"z {pk.metrics.z_rms(*arrays):.2g}, check says {verdict}; "
+        f"error {error:.1e}, 95 % interval covers {metrics.coverage(*arrays)['0.95']:.1%}, "
+        f"z {metrics.z_rms(*arrays):.2g}, check says {verdict}; "
         f"{posterior.training.kernel}, {posterior.training.seconds:.0f} s"
     )
     found.add(f"{name}: {title}, seed {seed}", error, shown)
