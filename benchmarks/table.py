@@ -51,9 +51,8 @@ def section(title: str, stored: dict) -> str:
     ]
     for row in stored["measured"]:
         limit = row.get("limit", "")
-        lines.append(
-            f"| {row['what']} | {row['shown']} | {limit}{', **missed**' if row.get('held') is False else ''} |"
-        )
+        what = str(row["what"]).replace("|", "\\|")
+        lines.append(f"| {what} | {row['shown']} | {limit}{', **missed**' if row.get('held') is False else ''} |")
     return "\n".join(lines)
 
 
