@@ -163,7 +163,8 @@ class Posterior(eqx.Module):
         if inside is not None and fresh.of_values:
             covariance = self.covariance(inside, fresh.operator, fresh.points, fresh.operator)
             claimed = np.outer(self.predict(inside, fresh.operator).std, predicted.std)
-            weight, told = votes(covariance / claimed), float(np.mean(alikeness(covariance / claimed)))
+            correlation = covariance / claimed
+            weight, told = votes(correlation), float(np.mean(alikeness(correlation)))
         errors = np.asarray(fresh.values) - predicted.mean
         return Compared(fresh.operator.order, errors, predicted.variance, known, weight, told)
 

@@ -149,7 +149,7 @@ def fit(
             run = (Paper if recipe == "paper" else Default)(domain, part, options, trainer)
             best = run.run()
     trained = best.trained
-    posterior = condition(*((with_constant(trained.model, constant), given) if constant else (trained.model, found)))
+    posterior = condition(with_constant(trained.model, constant), given)
     if recipe == "default" if calibrate is None else calibrate:
         new_values = getattr(problem, "fresh", None)
         known = new_values(CALIBRATING_POINTS, seed=seed, purpose="calibration") if new_values else ()

@@ -82,21 +82,20 @@ def data_scales(observations: Sequence[Observation]) -> dict[str, float]:
     Values that are zero everywhere take what their operator makes of a smooth function of the size of `u`.
     """
     groups = _groups(observations)
-    sizes = {name: _size(np.concatenate([item.values for item in members])) for name, members in groups.items()}
+    sizes = {name: _size(np.concatenate([observations[i].values for i in members])) for name, members in groups.items()}
     if all(sizes.values()):
         return sizes
     if not any(sizes.values()):
         return dict.fromkeys(sizes, 1.0)
-    responses, of_u = dict(zip(map(id, observations), _responses(observations))), np.sqrt(signal_variance(observations))
-    return {
-        name: sizes[name] or of_u * max(responses[id(item)] for item in members) for name, members in groups.items()
-    }
+    expected = np.sqrt(signal_variance(observations)) * _responses(observations)
+    return {name: sizes[name] or float(np.max(expected[members])) for name, members in groups.items()}
 
 
 def zero_levels(observations: Sequence[Observation]) -> set[str]:
     """The noise levels all of whose values are zero, unless all values are."""
-    zero = {name for name, members in _groups(observations).items() if not any(np.any(item.values) for item in members)}
-    return zero if any(np.any(item.values) for item in observations) else set()
+    some = [bool(np.any(item.values)) for item in observations]
+    zero = {name for name, members in _groups(observations).items() if not any(some[i] for i in members)}
+    return zero if any(some) else set()
 
 
 def signal_variance(observations: Sequence[Observation]) -> float:
@@ -111,11 +110,11 @@ def signal_variance(observations: Sequence[Observation]) -> float:
     return float(np.max(sizes / _responses(observations))) ** 2 if np.any(sizes) else 1.0
 
 
-def _groups(observations: Sequence[Observation]) -> dict[str, list[Observation]]:
-    """Observations by their noise level, or by their name where the noise is known."""
-    groups: dict[str, list[Observation]] = {}
-    for item in observations:
-        groups.setdefault(item.noise_name or item.name, []).append(item)
+def _groups(observations: Sequence[Observation]) -> dict[str, list[int]]:
+    """The observations of each noise level, or of each name where the noise is known, as indices."""
+    groups: dict[str, list[int]] = {}
+    for i, item in enumerate(observations):
+        groups.setdefault(item.noise_name or item.name, []).append(i)
     return groups
 
 
@@ -137,7 +136,7 @@ def _responses(observations: Sequence[Observation]) -> np.ndarray:
 
 @compiled_quickly
 def _response(operator: Operator, points: Float[Array, "p d"], waves: Float[Array, "m d"]) -> Float[Array, ""]:
-    """`√E (A φ)²` over points and functions `φ = √2 cos(w·q + b)`; two phases `b` a quarter apart make it exact."""
+    """`√E (A φ)²` over points and functions `φ = √2 cos(w·q + b)`; two phases `b`, a quarter apart, stand for all."""
 
     def response(w: Array, phase: Array, q: Array) -> Array:
         return operator(lambda place: jnp.sqrt(2.0) * jnp.cos(jnp.dot(w, place) + phase))(q)

@@ -176,8 +176,8 @@ def with_noise(model: Model, log_noise: dict[str, Array]) -> Model:
 
 
 def with_constant(model: Model, constant: float) -> Model:
-    """The same model about a constant."""
-    return eqx.tree_at(lambda m: m.mean, model, ConstantMean(jnp.asarray(constant)))
+    """The model of `u` where the given one is of `u − constant`."""
+    return eqx.tree_at(lambda m: m.mean, model, ConstantMean(jnp.asarray(constant))) if constant else model
 
 
 def subsample(observations: Sequence[Observation], most: int, seed: int) -> tuple[Observation, ...]:
