@@ -2,6 +2,9 @@
 
 Programs that run a few times only are compiled on a CPU without optimisation, in a third of the time. They take up to
 twice as long then, which is little beside the seconds that the compiler saves (docs/studies.md).
+
+On a GPU the compiler would try several ways to multiply matrices and take the fastest. That takes a fifth of its time,
+and as it chooses differently from run to run, results would differ too.
 """
 
 from __future__ import annotations
@@ -14,12 +17,15 @@ from typing import Any, cast
 import equinox as eqx
 import jax
 
-# Settings of XLA, which come and go with its versions.
+# Settings of XLA for each kind of device. They come and go with its versions.
 UNOPTIMISED = {
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
-    "xla_cpu_use_fusion_emitters": False,
+    "cpu": {
+        "xla_backend_optimization_level": 0,
+        "xla_llvm_disable_expensive_passes": True,
+        "xla_cpu_use_fusion_emitters": False,
+    }
 }
+UNTRIED = {"gpu": {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}}
 
 # XLA maps memory for each function that it compiles for a CPU, 3,000 to 18,000 times in a fit. Linux allows a process
 # 65,530 mappings, and where there are no more the compiler ends the process.
@@ -39,22 +45,29 @@ def make_room(share: float = 0.5) -> bool:
     return full
 
 
-def compiled_quickly(function: Callable) -> Callable:
-    """`eqx.filter_jit`, for a program that is not worth the compiler's time; within another one, a part of that."""
+def compiled(function: Callable, quickly: bool = False) -> Callable:
+    """`eqx.filter_jit` with our settings."""
 
     @cache
-    def compiled(backend: str) -> Callable:
-        settings = {k: v for k, v in UNOPTIMISED.items() if is_known(k, v)} if backend == "cpu" else {}
+    def program(backend: str) -> Callable:
+        wanted = UNTRIED.get(backend, {}) | (UNOPTIMISED.get(backend, {}) if quickly else {})
+        settings = {k: v for k, v in wanted.items() if is_known(k, v)}
         return cast(Any, eqx.filter_jit)(function, compiler_options=settings)
 
     @wraps(function)
     def call(*arguments: Any) -> Any:
+        # Within another program it is a part of that: only a whole one has settings.
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments)):
             return function(*arguments)
         # The device is asked for at the first call: before that a user may still choose it.
-        return compiled(jax.default_backend())(*arguments)
+        return program(jax.default_backend())(*arguments)
 
     return call
+
+
+def compiled_quickly(function: Callable) -> Callable:
+    """For a program that is not worth the compiler's time."""
+    return compiled(function, quickly=True)
 
 
 @cache

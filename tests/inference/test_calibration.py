@@ -165,7 +165,7 @@ def test_left_out_values_equal_conditioning_without_them():
         kept = np.arange(len(values)) != i
         others = pk.Observation(pk.identity, values.points[kept], values.values[kept], 1e-4)
         predicted = pk.condition(found.model, [others, source]).predict(np.asarray(values.points)[[i]])
-        left_out = found._left_out()[0]
+        left_out = found.left_out()[0]
         assert left_out.errors[i] == pytest.approx(float(values.values[i]) - predicted.mean[0], rel=1e-5)
         assert left_out.variance[i] == pytest.approx(predicted.variance[0], rel=1e-4)
 

@@ -13,7 +13,7 @@ from scipy import special
 import pdedkl as pk
 from pdedkl.inference.engines import ClosedForm
 from pdedkl.kernels import covariance
-from pdedkl.kernels.covariance import _all_pairs, from_differences, from_products
+from pdedkl.kernels.covariance import _all_pairs, all_from_differences, from_differences, from_products
 
 
 @pytest.mark.parametrize("name", cases.profiles())
@@ -53,8 +53,26 @@ def test_products_equal_differences(h, diagonal):
         return pk.embeddings.LatentJet(*map(jnp.asarray, (z, c, drift, G)))
 
     left, right = jets(3, diagonal), jets(4, False)
-    for a, b in zip(_all_pairs(from_differences, left, right), _all_pairs(from_products, left, right)):
-        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11 * np.abs(a).max())
+    pair_by_pair, products = (_all_pairs(numbers, left, right) for numbers in (from_differences, from_products))
+    for a, b, c in zip(all_from_differences(left, right), pair_by_pair, products):
+        np.testing.assert_allclose(a, b, rtol=1e-14, atol=1e-14 * np.abs(a).max())
+        np.testing.assert_allclose(a, c, rtol=1e-11, atol=1e-11 * np.abs(a).max())
+
+
+@pytest.mark.parametrize("profile", (pk.SquaredExponential(), pk.RationalQuadratic(), pk.Matern92()))
+def test_many_latent_coordinates(profile):
+    """All pairs at once against pair by pair, for points at any distance: a micrometre, or none."""
+    rng = np.random.default_rng(5)
+    h = 40
+    z = rng.uniform(-1, 1, size=(5, h)) / np.sqrt(h) * 3
+    near = np.concatenate([z + 1e-6 * rng.normal(size=z.shape), z, rng.uniform(-1, 1, size=(3, h))])
+    drift, diffusion = (rng.normal(size=(len(near), h)) for _ in range(2))
+    parts = lambda z, k: map(jnp.asarray, (z, np.ones(len(z)), drift[:k], diffusion[:k]))
+    left, right = pk.embeddings.LatentJet(*parts(z, 5)), pk.embeddings.LatentJet(*parts(near, len(near)))
+    one = lambda k, at: jax.tree.map(lambda leaf: leaf[at], k)
+    expected = [[covariance(profile, one(left, i), one(right, j)) for j in range(len(near))] for i in range(5)]
+    found = covariances(profile, left, right)
+    np.testing.assert_allclose(found, np.asarray(expected), rtol=1e-12, atol=1e-12 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("shape", ("identity", "tanh", "additive"))

@@ -213,6 +213,7 @@ POINTS = ridge.observations()[0]
         {"seed": 1},
         {"latent_dim": 2},
         {"prior_strength": 0.3},
+        {"accuracy": 0.1},
         {"model": "gp"},
         {"recipe": "paper"},
     ],

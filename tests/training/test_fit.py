@@ -57,6 +57,25 @@ def test_the_other_models(model, bound):
     assert found.training.model == model and len(found.training.candidates) == 1
 
 
+def test_training_ends_where_it_is_accurate_enough(posterior):
+    rough = pk.fit(ridge.DOMAIN, ridge.observations(), accuracy=0.2)
+    finer = pk.fit(ridge.DOMAIN, ridge.observations(), accuracy=1e-3)
+    assert 1e-3 < rough.training.left_out < 0.2 and finer.training.left_out < 1e-3
+    # The data are trusted no more than that: error bars are those of what was found.
+    assert ridge.error(rough) < 0.2 and ridge.error(finer) < 1e-3
+    steps = [len(found.training.history) for found in (rough, finer, posterior)]
+    assert steps == sorted(steps) and steps[0] < steps[2]
+    np.testing.assert_array_equal(pk.condition(rough.model, ridge.observations()).alpha, rough.alpha)
+
+
+def test_below_the_noise_nothing_ends_early():
+    values, source = ridge.observations()
+    noise = 0.05 * np.random.default_rng(1).normal(size=len(values)) * float(np.std(values.values))
+    noisy = [pk.Observation(pk.identity, values.points, values.values + noise), source]
+    found, whole = (pk.fit(ridge.DOMAIN, noisy, accuracy=accuracy) for accuracy in (1e-3, None))
+    np.testing.assert_array_equal(ridge.parameters(found), ridge.parameters(whole))
+
+
 def test_as_many_directions_as_asked_for():
     rows, strengths = np.eye(2, 3), np.array([1.0, 0.5])
     for count in (1, 2, 4):

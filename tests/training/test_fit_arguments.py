@@ -24,6 +24,8 @@ WITH_TIME = pk.Domain(x=[(0.0, 1.0)] * 2, t=(0.0, 1.0))
         (ridge.DOMAIN, DATA, {"latent_dim": 2.5}, ValueError, ["`latent_dim`", "positive whole number", "2.5"]),
         (ridge.DOMAIN, DATA, {"groups": -1}, ValueError, ["`groups`", "positive whole number", "-1"]),
         (ridge.DOMAIN, DATA, {"prior_strength": -0.5}, ValueError, ["`prior_strength`", "not negative", "-0.5"]),
+        (ridge.DOMAIN, DATA, {"accuracy": 0.0}, ValueError, ["`accuracy`", "between 0 and 1", "0.0"]),
+        (ridge.DOMAIN, DATA, {"accuracy": 0.1, "recipe": "paper"}, ValueError, ["`accuracy`", "default recipe"]),
         (ridge.DOMAIN, DATA, {"prior_strength": np.nan}, ValueError, ["`prior_strength`", "not negative", "nan"]),
         (ridge.DOMAIN, DATA, {"prior_strength": np.inf}, ValueError, ["`prior_strength`", "finite number", "inf"]),
         (ridge.DOMAIN, FLAT, {}, ValueError, ["2 coordinates", "domain has 3", "all its coordinates"]),

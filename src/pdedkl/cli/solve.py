@@ -37,6 +37,9 @@ SOURCE = typer.Option(min=0, help="Points of the source.")
 NOISE = typer.Option(min=0.0, help="Noise on the values of u, relative to their standard deviation.")
 DATA = typer.Option(help="A table of measured values: columns of the coordinates, u, and noise if it is known.")
 OUT = typer.Option(help="The folder of the run; by default runs/PROBLEM-… .")
+ACCURACY = typer.Option(
+    min=0.0, max=1.0, help="Stop at this relative error, such as 1e-2; by default none is too small."
+)
 FORCE = typer.Option("--force", help="Replace the run that the folder holds.")
 JSON = typer.Option("--json", help="Print metrics.json on standard output, and all else on standard error.")
 
@@ -55,6 +58,7 @@ def solve(
     data: Annotated[list[Path] | None, DATA] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     latent_dim: Annotated[int | None, typer.Option(min=1, help="Latent coordinates; chosen by default.")] = None,
+    accuracy: Annotated[float | None, ACCURACY] = None,
     out: Annotated[Path | None, OUT] = None,
     force: Annotated[bool, FORCE] = False,
     json: Annotated[bool, JSON] = False,
@@ -70,6 +74,7 @@ def solve(
         recipe=recipe.value,
         seed=seed,
         latent_dim=latent_dim,
+        accuracy=accuracy,
         boundary=boundary,
         initial=initial,
         source=source,

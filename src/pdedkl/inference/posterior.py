@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..compilation import compiled_quickly
+from ..compilation import compiled, compiled_quickly
 from ..kernels import Kernel
 from ..means import observed_mean
 from ..model import Model
@@ -47,8 +47,9 @@ ENTRIES_PER_BATCH = {Factorised: 1 << 22, Iterative: 1 << 26}
 UNCONVERGED = 1e-6
 # Matrices of n × n that are alive at once in a factorisation.
 MATRICES = 3
-# So many are conditioned on in less time than a compiler needs to make that faster.
+# So many are conditioned on, or predicted from, in less time than a compiler needs to make that faster.
 FEW_VALUES = 2000
+FEW_ENTRIES = 1 << 20
 
 Points = Float[np.ndarray, "m d"] | Float[Array, "m d"]
 OtherPoints = Float[np.ndarray, "n d"] | Float[Array, "n d"]
@@ -110,12 +111,13 @@ class Posterior(eqx.Module):
         size = batch_size or max(1, ENTRIES_PER_BATCH[type(self.solver)] // self.alpha.shape[0])
         # Powers of two, so that calls with different numbers of points share a few compilations.
         size = min(size, 1 << (q.shape[0] - 1).bit_length())
+        predict_batch = _predict_few if q.shape[0] * self.alpha.shape[0] <= FEW_ENTRIES else _predict_batch
         means, variances, clamped = np.empty(q.shape[0]), np.empty(q.shape[0]), 0
         for start in range(0, q.shape[0], size):
             part = q[start : start + size]
             padded = np.concatenate([part, np.broadcast_to(part[-1], (size - len(part), q.shape[1]))])
             mean, variance, rounding = (
-                np.asarray(found)[: len(part)] for found in _predict_batch(self, operator, padded)
+                np.asarray(found)[: len(part)] for found in predict_batch(self, operator, padded)
             )
             means[start : start + size] = mean
             clamped += int(np.sum(variance < 0))
@@ -141,7 +143,8 @@ class Posterior(eqx.Module):
         inside = [np.asarray(item.points) for item in found if item.operator.order == highest > 0]
         compared = [plain.compared(item, np.concatenate(inside) if inside else None) for item in found]
         orders = {item.order for item in compared}
-        others = [item for item in plain._left_out() if item.order not in orders]
+        missing = any(item.operator.order not in orders for item in self.observations)
+        others = [item for item in plain.left_out() if item.order not in orders] if missing else []
         names = ["fresh values"] * bool(compared) + ["left-out values"] * bool(others)
         if not (compared or others):
             return plain
@@ -168,12 +171,12 @@ class Posterior(eqx.Module):
         errors = np.asarray(fresh.values) - predicted.mean
         return Compared(fresh.operator.order, errors, predicted.variance, known, weight, told)
 
-    def _left_out(self) -> list[Compared]:
+    def left_out(self) -> list[Compared]:
         """Each value against its prediction from all others; not to be had without the whole matrix."""
         if not isinstance(self.solver, Factorised):
             return []
         ends = np.cumsum([len(item) for item in self.observations])[:-1]
-        parts = (np.split(np.asarray(array), ends) for array in left_out(self.solver.factor, self.alpha))
+        parts = (np.split(np.asarray(array), ends) for array in _left_out(self.solver.factor, self.alpha))
         found = []
         for item, errors, variance in zip(self.observations, *parts):
             noise = np.broadcast_to(np.asarray(item.noise_variance(self.model.log_noise)), len(item))
@@ -194,7 +197,8 @@ class Posterior(eqx.Module):
         q_ = self._points(points if other_points is None else other_points, other)
         check_fits(max(len(q), len(q_)), 2, "points to predict jointly")
         scale = float(self.scale(operator) * self.scale(other))
-        return scale * np.asarray(_covariance(self, operator, q, other, q_))
+        few = len(q) * len(q_) <= FEW_ENTRIES
+        return scale * np.asarray((_covariance_of_few if few else _covariance)(self, operator, q, other, q_))
 
     def sample(self, key: PRNGKeyArray, points: Any, operator: Operator = identity, *, count: int = 1) -> np.ndarray:
         """`count` joint draws of `A u` at the points, as rows."""
@@ -292,10 +296,11 @@ def _condition_densely(model: Model, observations: tuple[Observation, ...]):
     return system.sections, Factorised(factor), alpha, jitter, value_from(factor, alpha, system.residual)
 
 
-_condition, _condition_on_few = eqx.filter_jit(_condition_densely), compiled_quickly(_condition_densely)
+_condition, _condition_on_few = compiled(_condition_densely), compiled_quickly(_condition_densely)
+_left_out = compiled_quickly(left_out)
 
 
-@eqx.filter_jit
+@compiled
 def _condition_iteratively(model: Model, observations: tuple[Observation, ...], mesh: Mesh | None):
     *parts, residual = system = linear_system(model, observations)
     gram = Gram(*parts)
@@ -319,8 +324,7 @@ def _test_rows(posterior: Posterior, operator: Operator, points: Any) -> _TestRo
     return _TestRows(parameters, rows, jnp.concatenate(blocks, axis=1))
 
 
-@eqx.filter_jit
-def _predict_batch(posterior: Posterior, operator: Operator, points: Points) -> tuple[Array, Array, Array]:
+def _predict(posterior: Posterior, operator: Operator, points: Points) -> tuple[Array, Array, Array]:
     """Mean, variance, and what of the variance is rounding."""
     test = _test_rows(posterior, operator, points)
     prior_mean = observed_mean(posterior.model.mean, posterior.model.bound(operator), jnp.asarray(points))
@@ -329,11 +333,16 @@ def _predict_batch(posterior: Posterior, operator: Operator, points: Points) -> 
     return prior_mean + test.with_data @ posterior.alpha, variance, ROUNDING * jnp.abs(prior)
 
 
-@eqx.filter_jit
-def _covariance(
+_predict_batch, _predict_few = compiled(_predict), compiled_quickly(_predict)
+
+
+def _jointly(
     posterior: Posterior, operator: Operator, points: Points, other_operator: Operator, other_points: OtherPoints
 ) -> Float[Array, "m n"]:
     left = _test_rows(posterior, operator, points)
     right = _test_rows(posterior, other_operator, other_points)
     prior = posterior.engine.block(left.parameters, left.rows, right.rows)
     return prior - posterior.solver.cross(posterior.gram, left.with_data.T, right.with_data.T)
+
+
+_covariance, _covariance_of_few = compiled(_jointly), compiled_quickly(_jointly)

@@ -9,11 +9,16 @@ of each pair. Their *values* come from differences, so that nothing cancels for 
 something of the left point with something of the right one, which over all pairs is a matrix product, and transposing
 matrix products is what gradients are made of. `benchmarks/core.py` measures what this gains over differentiating the
 differences.
+
+In many latent coordinates differences cost as much memory as all pairs times the coordinates, and the values of smooth
+kernels come from products too: what cancels there is rounding of the size of `|z|²`, which a smooth `φ` does not see.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -50,19 +55,21 @@ class Contractions(NamedTuple):
 
 def covariances(profile: Profile, left: LatentJet, right: LatentJet) -> Float[Array, "m n"]:
     """All covariances between `m` left and `n` right jets (leading axes)."""
-    over_right = jax.vmap(_formula, in_axes=(None, 0, None, 0))
-    return jax.vmap(over_right, in_axes=(None, 0, 0, None))(profile, contractions(left, right), left, right)
+    products = left.z.shape[-1] > UNROLLED and math.isinf(profile.smoothness)
+    numbers = _all_pairs(from_products, left, right) if products else contractions(left, right)
+    c, tau = (None if a is None else a[:, None] for a in (left.c, _trace(left)))
+    return _formula(profile, left.order + right.order, numbers, c, right.c, tau, _trace(right))
 
 
 def covariance(profile: Profile, left: LatentJet, right: LatentJet) -> Float[Array, ""]:
     """The covariance of one pair, differentiable any number of times in either mode."""
-    return _formula(profile, from_differences(left, right), left, right)
+    numbers = from_differences(left, right)
+    return _formula(profile, left.order + right.order, numbers, left.c, right.c, _trace(left), _trace(right))
 
 
-def _formula(profile: Profile, pair: Contractions, left: LatentJet, right: LatentJet) -> Array:
+def _formula(profile: Profile, order: int, pair: Contractions, c: Part, c_: Part, tau: Part, tau_: Part) -> Array:
     s, q, q_, v, v_, g_g, g_beta, g__beta, beta_beta, G_G = pair
-    f = profile.derivatives(s, left.order + right.order)
-    c, c_, tau, tau_ = left.c, right.c, _trace(left.diffusion), _trace(right.diffusion)
+    f = profile.derivatives(s, order)
     terms: list[Array] = []
     if c is not None and c_ is not None:
         terms.append(c * c_ * f[0])
@@ -90,10 +97,34 @@ def from_differences(left: LatentJet, right: LatentJet) -> Contractions:
     h = left.z.shape[-1]
     split: Callable = _components if h <= UNROLLED else lambda a: a
     dot: Callable = _dot_components if h <= UNROLLED else jnp.dot
-    beta, beta_, G, G_ = left.drift, right.drift, left.diffusion, right.diffusion
-    delta = split(left.z - right.z)
-    b, b_ = (None if a is None else split(a) for a in (beta, beta_))
-    g, g_ = (None if a is None else _times_vector(split(a), delta) for a in (G, G_))
+    drifts, diffusions = (left.drift, right.drift), (left.diffusion, right.diffusion)
+    b, b_, G, G_ = (None if a is None else split(a) for a in (*drifts, *diffusions))
+    products = _or_none(jnp.vdot, *drifts), _or_none(_inner, *diffusions)
+    return _numbers(dot, split(left.z - right.z), b, b_, G, G_, *products)
+
+
+def all_from_differences(left: LatentJet, right: LatentJet) -> Contractions:
+    """The same of all pairs.
+
+    Vectors are split into planes of their components over all pairs: sums over the few latent coordinates become one
+    fused pass over those planes instead of many small products.
+    """
+    if left.z.shape[-1] > UNROLLED:
+        return _all_pairs(from_differences, left, right)
+    shape = left.z.shape[0], right.z.shape[0]
+    planes = lambda a, axis: None if a is None else _planes(a, shape, axis)
+    delta = tuple(map(jax.lax.sub, _planes(left.z, shape, 0), _planes(right.z, shape, 1)))
+    drifts = planes(left.drift, 0), planes(right.drift, 1)
+    diffusions = planes(left.diffusion, 0), planes(right.diffusion, 1)
+    products = (
+        _or_none(lambda a, b: _all_pairs(jnp.vdot, a, b), left.drift, right.drift),
+        _or_none(lambda a, b: _all_pairs(_inner, a, b), left.diffusion, right.diffusion),
+    )
+    return _numbers(_dot_components, delta, *drifts, *diffusions, *products)
+
+
+def _numbers(dot: Callable, delta: Any, b: Any, b_: Any, G: Any, G_: Any, beta_beta: Part, G_G: Part) -> Contractions:
+    g, g_ = (None if a is None else _times_vector(a, delta) for a in (G, G_))
     return Contractions(
         s=0.5 * dot(delta, delta),
         q=_or_none(dot, delta, g),
@@ -103,8 +134,8 @@ def from_differences(left: LatentJet, right: LatentJet) -> Contractions:
         g_g=_or_none(dot, g, g_),
         g_beta=_or_none(dot, g, b_),
         g__beta=_or_none(dot, g_, b),
-        beta_beta=_or_none(jnp.vdot, beta, beta_),
-        G_G=_or_none(_inner, G, G_),
+        beta_beta=beta_beta,
+        G_G=G_G,
     )
 
 
@@ -142,18 +173,18 @@ def _g_g_from_products(z: Array, z_: Array, G: Part, G_: Part) -> Part:
     return jnp.vdot(jnp.outer(Gz, z), G_) - jnp.vdot(Gz, G_z_) - cross + jnp.vdot(G, jnp.outer(G_z_, z_))
 
 
-def _all_pairs(one_pair: Callable, left: LatentJet, right: LatentJet) -> Contractions:
+def _all_pairs(one_pair: Callable, left: Any, right: Any) -> Any:
     return jax.vmap(lambda jet: jax.vmap(lambda other: one_pair(jet, other))(right))(left)
 
 
 @jax.custom_vjp
 def contractions(left: LatentJet, right: LatentJet) -> Contractions:
     """The numbers of all pairs: values from differences, derivatives from products."""
-    return _all_pairs(from_differences, left, right)
+    return all_from_differences(left, right)
 
 
 def _contractions_forward(left: LatentJet, right: LatentJet):
-    return _all_pairs(from_differences, left, right), (left, right)
+    return all_from_differences(left, right), (left, right)
 
 
 def _contractions_backward(jets: tuple[LatentJet, LatentJet], cotangent: Contractions):
@@ -165,22 +196,28 @@ contractions.defvjp(_contractions_forward, _contractions_backward)
 
 
 def _components(a: Array) -> tuple:
-    """The entries of a vector or matrix as scalars: over all pairs they become whole planes, and sums over the few
-    latent coordinates become one fused pass over those planes instead of many small products."""
+    """The entries of a vector or matrix."""
     return tuple(a) if a.ndim == 1 else tuple(tuple(row) for row in a)
 
 
+def _planes(a: Array, shape: tuple[int, int], axis: int) -> Any:
+    """The components of vectors or matrices along axis 0, each as a plane over all pairs."""
+    if a.ndim == 1:
+        return jax.lax.broadcast_in_dim(a, shape, (axis,))
+    return tuple(_planes(jax.lax.index_in_dim(a, k, 1, keepdims=False), shape, axis) for k in range(a.shape[1]))
+
+
 def _dot_components(a: tuple, b: tuple) -> Array:
-    total = a[0] * b[0]
-    for x, y in zip(a[1:], b[1:]):
-        total = total + x * y
-    return total
+    # Primitives: JAX writes down each function of `jnp` as a program of its own, and there are thousands.
+    return reduce(jax.lax.add, map(jax.lax.mul, a, b))
 
 
 def _times_vector(G: Any, vector: Any) -> Any:
     """`G v`, for a matrix or a diagonal, split into components or not."""
     if isinstance(G, tuple):
-        return tuple(_dot_components(row, vector) if isinstance(row, tuple) else row * x for row, x in zip(G, vector))
+        return tuple(
+            _dot_components(row, vector) if isinstance(row, tuple) else jax.lax.mul(row, x) for row, x in zip(G, vector)
+        )
     return G * vector if G.ndim == 1 else G @ vector
 
 
@@ -203,5 +240,8 @@ def _or_none(function: Callable, a: Any, b: Any) -> Any:
     return None if a is None or b is None else function(a, b)
 
 
-def _trace(G: Part) -> Part:
-    return None if G is None else jnp.sum(G) if G.ndim == 1 else jnp.trace(G)
+def _trace(jet: LatentJet) -> Part:
+    G = jet.diffusion
+    if G is None:
+        return None
+    return jnp.sum(G, axis=-1) if G.ndim == jet.z.ndim else jnp.trace(G, axis1=-2, axis2=-1)

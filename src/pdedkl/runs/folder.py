@@ -34,6 +34,7 @@ class Config:
     recipe: str = "default"
     seed: int = 0
     latent_dim: int | None = None
+    accuracy: float | None = None
     boundary: int | None = None
     initial: int | None = None
     source: int | None = None

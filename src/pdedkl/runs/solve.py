@@ -31,6 +31,7 @@ def solve(folder: Folder, *, callbacks: Sequence[Callback] = (), progress: bool 
         model=config.model,
         seed=config.seed,
         latent_dim=config.latent_dim,
+        accuracy=config.accuracy,
         checkpoint=folder / CHECKPOINT,
         callbacks=callbacks,
         progress=progress,

@@ -87,6 +87,7 @@ def fit(
     latent_dim: int | None = None,
     groups: int | None = None,
     prior_strength: float | None = None,
+    accuracy: float | None = None,
     validation: Sequence[Observation] | Observation | None = None,
     calibrate: bool | None = None,
     checkpoint: str | Path | None = None,
@@ -101,6 +102,10 @@ def fit(
     directions by evidence, from the given observations alone; `latent_dim` and `groups` fix their number instead, and
     `prior_strength` sets the strength of the prior on weights (0.1). Where fresh values of source or conditions can be
     had, pass some as `validation`: they choose the kernel and the prior's strength, and are not conditioned on.
+
+    `accuracy`, such as 1e-2, ends training as soon as each value of the data follows from all others (and from them the
+    validation data) with at most this relative error, in a fraction of the time. Noise is an error too: below its level
+    nothing ends early.
 
     Where values of `u` vary by little about a large constant, that becomes the prior mean.
 
@@ -127,6 +132,10 @@ def fit(
             raise ValueError(f"`{name}` needs a positive whole number, or None to have it chosen: got {value!r}.")
     if prior_strength is not None and not 0 <= prior_strength < float("inf"):
         raise ValueError(f"`prior_strength` needs a finite number that is not negative: got {prior_strength!r}.")
+    if accuracy is not None and not 0 < accuracy < 1:
+        raise ValueError(f"`accuracy` needs a relative error between 0 and 1, such as 1e-2: got {accuracy!r}.")
+    if accuracy is not None and recipe == "paper":
+        raise ValueError("`accuracy` is for the default recipe: the paper's takes a fixed number of steps.")
     if given[0].points.shape[1] != domain.dim:
         raise ValueError(
             f"The observations have {given[0].points.shape[1]} coordinates and the domain has {domain.dim}: "
@@ -136,7 +145,7 @@ def fit(
     found = without_rounding(about(given, constant))
     fresh = () if validation is None else about(check_observations(validation), constant)
     chooser = Validation(fresh, found) if fresh else None
-    options = Options(model, seed, latent_dim, prior_strength, groups, chooser)
+    options = Options(model, seed, latent_dim, prior_strength, groups, accuracy, chooser)
     box = (domain.layout, domain.lower.tolist(), domain.upper.tolist())
     part = _trainable(found, seed)
     key = fingerprint((*part, *fresh), recipe=recipe, options=options, box=box, fresh=len(fresh))

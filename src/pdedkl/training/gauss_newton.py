@@ -16,12 +16,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..compilation import compiled, compiled_quickly
 from ..inference.cholesky import factorise, solve
 from ..inference.evidence import LinearSystem, linear_system, value_from
 from ..inference.gram import assemble, offsets
@@ -32,10 +32,17 @@ TRUST = np.logspace(-8, 0, 9)
 
 POINTS_PER_CHUNK = 64
 
+# A few dozen steps on so many values take less time than it takes to compile them well.
+FEW_VALUES = 500
 
-@eqx.filter_jit
+
 def proposals(objective: Objective, x: Vector) -> tuple[Float[Array, " t"], Float[Array, "t w"]]:
     """For each `λ` the negative log evidence of the linearised model, and the step of the weights."""
+    few = sum(map(len, objective.observations)) <= FEW_VALUES
+    return (_proposals_of_few if few else _optimised_proposals)(objective, x)
+
+
+def _proposals(objective: Objective, x: Vector) -> tuple[Float[Array, " t"], Float[Array, "t w"]]:
     system = linear_system(objective.model(x), objective.observations)
     block = partial(system.engine.block, system.parameters)
     upper = assemble(block, system.sections)
@@ -51,6 +58,9 @@ def proposals(objective: Objective, x: Vector) -> tuple[Float[Array, " t"], Floa
 
     size = jnp.trace(tangent)
     return jax.lax.map(one, TRUST * jnp.trace(gram) / jnp.where(size > 0, size, 1.0))
+
+
+_optimised_proposals, _proposals_of_few = compiled(_proposals), compiled_quickly(_proposals)
 
 
 def _jacobian(objective: Objective, x: Vector, system: LinearSystem, alpha: Array) -> Float[Array, "n w"]:

@@ -14,7 +14,6 @@ and a kernel that cannot follow them would take them for noise: nobody measures 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -24,13 +23,11 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from ..compilation import compiled_quickly
+from ..compilation import compiled, compiled_quickly
 from ..embeddings.base import Linear
 from ..embeddings.push_forward import Normalisation
-from ..inference.cholesky import factorise, solve
-from ..inference.cholesky import left_out as closed_form_left_out
-from ..inference.evidence import EvidenceInfo, linear_system, negative_log_evidence
-from ..inference.gram import assemble, offsets
+from ..inference.evidence import EvidenceInfo, negative_log_evidence
+from ..inference.posterior import condition
 from ..model import Model
 from ..observations import Observation
 from .scales import NOISE_OF_ZEROS, data_scales, signal_variance, zero_levels
@@ -186,7 +183,7 @@ def _evaluate(objective: Objective, x: Vector) -> tuple[Array, Array, Array]:
     return value, gradient, info.jitter
 
 
-_optimised, _at_first_look = eqx.filter_jit(_evaluate), compiled_quickly(_evaluate)
+_optimised, _at_first_look = compiled(_evaluate), compiled_quickly(_evaluate)
 
 
 @compiled_quickly
@@ -194,13 +191,16 @@ def model_at(objective: Objective, x: Vector) -> Model:
     return objective.model(x)
 
 
-@compiled_quickly
-def left_out_errors(objective: Objective, x: Vector) -> tuple[Float[Array, " n"], ...]:
-    """Each value minus its prediction from all others, observation by observation."""
-    system = linear_system(objective.model(x), objective.observations)
-    factor, _ = factorise(assemble(partial(system.engine.block, system.parameters), system.sections), system.noise)
-    errors, _ = closed_form_left_out(factor, solve(factor, system.residual))
-    return tuple(jnp.split(errors, offsets(system.sections)[1:-1]))
+def left_out_errors(objective: Objective, x: Vector) -> list[Float[np.ndarray, " n"]]:
+    """Each value minus its prediction from all others, observation by observation; NaN where there is none.
+
+    By the programs that a posterior needs anyway.
+    """
+    try:
+        posterior = condition(model_at(objective, x), objective.observations, solver="dense")
+    except ArithmeticError:
+        return [np.full(len(item), np.nan) for item in objective.observations]
+    return [item.errors for item in posterior.left_out()]
 
 
 class LeftOut(NamedTuple):
@@ -226,7 +226,7 @@ def left_out(objective: Objective, x: Vector) -> list[LeftOut]:
             continue
         learned = item.noise_name is not None
         variance = float(jnp.mean(item.noise_variance(levels)))
-        excess = float(jnp.mean(errors**2)) - (0.0 if learned else KNOWN_NOISE_MARGIN * variance)
+        excess = float(np.mean(errors**2)) - (0.0 if learned else KNOWN_NOISE_MARGIN * variance)
         name = item.noise_name or item.name
         error = float(np.sqrt(excess if not excess < 0 else 0.0)) / scales[name]
         found.append(LeftOut(name, error, np.sqrt(variance) / scales[name] if learned else 0.0))

@@ -16,6 +16,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
+from ..compilation import compiled
 from ..domain import Domain
 from ..embeddings import MLP, Affine
 from ..inference.posterior import condition
@@ -102,7 +103,7 @@ class Paper:
         return self.trainer.trained(objective, state)
 
 
-@eqx.filter_jit
+@compiled
 def _adam_step(objective: Objective, units: Array, x: Vector, memory: optax.OptState):
     """One step; where objective or gradient is not finite nothing moves, not even Adam's averages."""
     value, gradient, _ = value_and_gradient(objective, x)

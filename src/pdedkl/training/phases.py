@@ -55,14 +55,26 @@ class Trainer:
         return self._run(name, objective, look)
 
     def alternate(
-        self, name: str, objective: Objective, rounds: int, to_beat: float = np.inf, together: int = 0
+        self,
+        name: str,
+        objective: Objective,
+        rounds: int,
+        to_beat: float = np.inf,
+        together: int = 0,
+        enough: Callable[[Trained], bool] = lambda trained: False,
     ) -> Trained:
         """Rounds of L-BFGS over everything but the weights, each followed by a Gauss–Newton step of the weights.
 
         After that come, in each round, so many iterations over everything `together`. A run that is far from the
-        objective `to_beat`, and gains too little to get there, ends early.
+        objective `to_beat`, and gains too little to get there, ends early, and so does one that is good `enough`.
         """
-        return self._run(name, objective, lambda state: self._round(name, objective, state, rounds, to_beat, together))
+
+        def step(state: State) -> State:
+            after = self._round(name, objective, state, rounds, to_beat, together)
+            ended = bool(after["done"]) or enough(Trained(objective, after["x"], float(after["value"])))
+            return after | {"done": np.asarray(ended)}
+
+        return self._run(name, objective, step)
 
     def _run(self, name: str, objective: Objective, step: Callable[[State], State]) -> Trained:
         def begin() -> State:

@@ -49,6 +49,8 @@ OTHER_STRENGTHS = (10.0, 0.1)
 
 # Relative error of left-out values below which nothing is left to explain: more components could only model rounding.
 EXPLAINED = 1e-5
+# Below this error of left-out values directions are known well enough, and a sum over all inputs is not asked first.
+DIRECTIONS_KNOWN = 1e-3
 # Below this a richer kernel is not worth its time, which is more than that of all simple ones together.
 NEARLY_EXPLAINED = 1e-4
 # Left-out errors scatter about the noise, and include what is not known for lack of points.
@@ -66,6 +68,7 @@ class Candidate:
     name: str
     trained: Trained
     validation: Validation | None = None
+    accuracy: float = EXPLAINED
 
     @cached_property
     def left_out_each(self) -> list[LeftOut]:
@@ -93,7 +96,7 @@ class Candidate:
     @property
     def explained(self) -> bool:
         """Whether each value follows from all the others: a fit that only passes through the data does not do that."""
-        return self.left_out < EXPLAINED and (self.validated is None or self.validated.error < EXPLAINED)
+        return self.left_out < self.accuracy and (self.validated is None or self.validated.error < self.accuracy)
 
     @property
     def rank(self) -> float:
@@ -110,6 +113,7 @@ class Options:
     latent_dim: int | None
     prior_strength: float | None
     groups: int | None
+    accuracy: float | None = None
     validation: Validation | None = field(default=None, repr=False)
 
     @property
@@ -129,8 +133,10 @@ class Default:
         if self.options.model == "gp":
             self._alternate("inputs", starts.on_inputs(self.domain, self.variance))
             return self.best
-        rows, strengths, additive_first = self._directions()
-        for train in self._plan(rows, strengths, additive_first):
+        found = self._directions()
+        if found is None:
+            return self.best
+        for train in self._plan(*found):
             train()
             if self.best.explained or self.trainer.monitor.stopped:
                 return self.best
@@ -157,29 +163,34 @@ class Default:
 
     @property
     def best(self) -> Candidate:
-        return min(self.candidates, key=lambda candidate: candidate.rank)
+        """The lowest rank, among those that are as accurate as was asked for if there are any."""
+        return min(self.candidates, key=lambda candidate: (not self._enough(candidate), candidate.rank))
 
-    def _directions(self) -> tuple[np.ndarray, np.ndarray, bool]:
-        """Directions and strengths, and whether a sum of functions of one input each explains the data better."""
+    def _directions(self) -> tuple[np.ndarray, np.ndarray, bool] | None:
+        """Directions and strengths, and whether a sum of functions of one input each explains the data better.
+
+        None are needed where a posterior on the way is as accurate as was asked for: that is a candidate then.
+        """
         part = starts.subsample(self.observations, EXPLORING_POINTS, self.options.seed)
         everywhere = jnp.concatenate([item.points for item in self.observations])
         count = sum(min(starts.DIRECTIONS_PER_GROUP, size) for _, size in self.domain.layout)
         matrix = np.zeros((count, self.domain.dim))
-        best = np.inf
+        free = self.options.model == "dkl" and not self._chosen
         for turn in range(EXPLORATIONS):
             kernel = starts.exploring(self.domain, self.variance, matrix)
-            found = self._kernel_only(f"directions {turn + 1}", kernel, part)
-            best = found.value
-            posterior = condition(found.model, part)
-            gradients = np.asarray(starts.slopes(posterior, everywhere))
+            found = self._candidate("exploring", self._kernel_only(f"directions {turn + 1}", kernel, part))
+            if free and self._enough(found):
+                self.candidates.append(found)
+                return None
+            gradients = np.asarray(starts.slopes(condition(found.trained.model, part), everywhere))
             rows, strengths = starts.principal_directions(self.domain, gradients)
             matrix = strengths[:, None] * rows * np.sqrt(len(rows))
         rows, strengths = rows[: starts.DIRECTIONS], strengths[: starts.DIRECTIONS]
-        if self.options.model != "dkl":
+        if self.options.model != "dkl" or found.left_out < DIRECTIONS_KNOWN:
             return rows, strengths, False
         sums = self._kernel_only("additive?", starts.on_each_input(self.domain, self.variance), part)
         clearly = CLEARLY_BETTER * sum(map(len, part))
-        return rows, strengths, _rank(sums.value) < _rank(best) - clearly
+        return rows, strengths, _rank(sums.value) < _rank(found.trained.value) - clearly
 
     def _kernel_only(self, name: str, kernel: Kernel, part: Sequence[Observation]) -> Trained:
         objective = Objective(starts.model_of(kernel, part, noise=0.1), part, self.options.strength)
@@ -269,13 +280,20 @@ class Default:
     def _alternate(self, name: str, kernel: Kernel) -> None:
         objective = Objective(starts.model_of(kernel, self.observations), self.observations, self.options.strength)
         to_beat = self.best.trained.value if self.candidates else np.inf
-        self._keep(name, self.trainer.alternate(name, objective, ROUNDS, to_beat))
+        enough = lambda trained: self._enough(self._candidate(name, trained))
+        self._keep(name, self.trainer.alternate(name, objective, ROUNDS, to_beat, enough=enough))
 
     def _improve(self, name: str, model: Model, rounds: int) -> None:
         objective = Objective(model, self.observations, self.options.strength)
-        trained = self.trainer.alternate(name, objective, rounds, self.best.trained.value, TOGETHER)
-        if self.options.validation or not trained.value > self.best.trained.value - WORTH_A_COMPONENT:
+        to_beat = self.best.trained.value
+        enough = lambda trained: self._enough(self._candidate(name, trained))
+        trained = self.trainer.alternate(name, objective, rounds, to_beat, TOGETHER, enough)
+        if self.options.validation or enough(trained) or not trained.value > to_beat - WORTH_A_COMPONENT:
             self._keep(name, trained)
+
+    def _enough(self, candidate: Candidate) -> bool:
+        """Whether that is as accurate as was asked for; where nothing was, training goes on to the end."""
+        return self.options.accuracy is not None and candidate.explained
 
     def _other_strengths(self) -> None:
         """The best kernel under weaker and stronger priors. Their objectives do not compare, so fresh values decide."""
@@ -291,7 +309,10 @@ class Default:
             self._keep(name, self.trainer.alternate(name, objective, ROUNDS_OF_A_SUM, together=TOGETHER))
 
     def _keep(self, name: str, trained: Trained) -> None:
-        self.candidates.append(Candidate(name, trained, self.options.validation))
+        self.candidates.append(self._candidate(name, trained))
+
+    def _candidate(self, name: str, trained: Trained) -> Candidate:
+        return Candidate(name, trained, self.options.validation, self.options.accuracy or EXPLAINED)
 
 
 def _rank(value: float) -> float:
