@@ -12,7 +12,7 @@ from scipy import special
 
 import pdedkl as pk
 from pdedkl.inference.engines import ClosedForm
-from pdedkl.kernels import covariance
+from pdedkl.kernels import covariance, covariances
 from pdedkl.kernels.covariance import _all_pairs, all_from_differences, from_differences, from_products
 
 
