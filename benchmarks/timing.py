@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent.parent / "runs" / "bench"
 
 # In a turn a function is called as often as it can be in so many seconds, at most so often; the median counts. The
 # first call after something long, which leaves caches and memory as they are, is slower than all others.
-TURN_SECONDS, CALLS = 1.0, 5
+TURN_SECONDS, CALLS = 2.0, 5
 
 
 def in_turns(functions: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:

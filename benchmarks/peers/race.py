@@ -292,7 +292,9 @@ def main() -> int:
     if options.page is not None:
         page(race, options.only, text, options.page)
         results = HERE.parent / "results" / "race.json"
-        results.write_text(json.dumps(race.machine | {"cells": race.cells}, indent=1) + "\n")
+        cells = [{k: v for k, v in cell.items() if k not in ("tried", "versions")} for cell in race.cells]
+        lines = ",\n".join(map(json.dumps, cells))
+        results.write_text(f'{{"about": {json.dumps(race.machine)},\n"cells": [\n{lines}\n]}}\n')
         picture(race, options.only, paper, options.page.with_suffix(".png"))
     return int(any("failed" in cell for cell in race.cells))
 
