@@ -217,7 +217,7 @@ POINTS = ridge.observations()[0]
         {"model": "gp"},
         {"recipe": "paper"},
     ],
-    ids=["values", "points", "fewer", "upper bound", "lower bound", "seed", "latent dim", "prior", "model", "recipe"],
+    ids=lambda change: ", ".join(change),
 )
 def test_a_checkpoint_of_another_run_is_refused(change, stored, tmp_path):
     path = tmp_path / "run.ckpt"
