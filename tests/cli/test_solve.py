@@ -121,3 +121,16 @@ def test_measured_values_and_noise(tmp_path, capsys):
     table.write_text("x1,x2,u\n0.5,0.5,1\n3,0.5,1\n")
     assert status(["solve", *SMALL, "--data", table, "--out", tmp_path / "other"]) == 2
     assert "row 3" in capsys.readouterr().err and not (tmp_path / "other").exists()
+
+
+def test_a_wanted_accuracy_reaches_training(run, tmp_path):
+    main(["solve", *SMALL, "--seed", "3", "--accuracy", "0.3", "--out", str(tmp_path / "rough")])
+    assert json.loads((tmp_path / "rough/config.json").read_text())["accuracy"] == 0.3
+    count = lambda folder: len((folder / "history.csv").read_text().splitlines())
+    assert count(tmp_path / "rough") < count(run)
+
+
+@pytest.mark.parametrize("wanted", [["0"], ["1.5"], ["0.1", "--recipe", "paper"]])
+def test_an_accuracy_that_cannot_be_is_refused_before_anything_is_written(wanted, tmp_path, capsys):
+    assert status(["solve", *SMALL, "--accuracy", *wanted, "--out", tmp_path / "none"]) == 2
+    assert "`accuracy`" in capsys.readouterr().err and not (tmp_path / "none").exists()

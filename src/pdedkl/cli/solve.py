@@ -37,9 +37,7 @@ SOURCE = typer.Option(min=0, help="Points of the source.")
 NOISE = typer.Option(min=0.0, help="Noise on the values of u, relative to their standard deviation.")
 DATA = typer.Option(help="A table of measured values: columns of the coordinates, u, and noise if it is known.")
 OUT = typer.Option(help="The folder of the run; by default runs/PROBLEM-… .")
-ACCURACY = typer.Option(
-    min=0.0, max=1.0, help="Stop at this relative error, such as 1e-2; by default none is too small."
-)
+ACCURACY = typer.Option(help="Stop once values follow from each other with this relative error, such as 1e-2.")
 FORCE = typer.Option("--force", help="Replace the run that the folder holds.")
 JSON = typer.Option("--json", help="Print metrics.json on standard output, and all else on standard error.")
 
@@ -174,7 +172,9 @@ def _check(config: Any, folder: Path = Path()) -> Any:
     console(error=True).print("[dim]reading the problem …")
     from ..cache import use_compilation_cache
     from ..runs.inputs import data_of, problem_of
+    from ..training.fit import check_accuracy
 
+    check_accuracy(config.accuracy, config.recipe)
     use_compilation_cache()
     problem = problem_of(config, folder)
     return problem, data_of(config, problem, folder)

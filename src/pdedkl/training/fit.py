@@ -132,10 +132,7 @@ def fit(
             raise ValueError(f"`{name}` needs a positive whole number, or None to have it chosen: got {value!r}.")
     if prior_strength is not None and not 0 <= prior_strength < float("inf"):
         raise ValueError(f"`prior_strength` needs a finite number that is not negative: got {prior_strength!r}.")
-    if accuracy is not None and not 0 < accuracy < 1:
-        raise ValueError(f"`accuracy` needs a relative error between 0 and 1, such as 1e-2: got {accuracy!r}.")
-    if accuracy is not None and recipe == "paper":
-        raise ValueError("`accuracy` is for the default recipe: the paper's takes a fixed number of steps.")
+    check_accuracy(accuracy, recipe)
     if given[0].points.shape[1] != domain.dim:
         raise ValueError(
             f"The observations have {given[0].points.shape[1]} coordinates and the domain has {domain.dim}: "
@@ -181,6 +178,13 @@ def fit(
         history=tuple(monitor.history),
     )
     return replace(posterior, training=report)
+
+
+def check_accuracy(accuracy: float | None, recipe: str) -> None:
+    if accuracy is not None and not 0 < accuracy < 1:
+        raise ValueError(f"`accuracy` needs a relative error between 0 and 1, such as 1e-2: got {accuracy!r}.")
+    if accuracy is not None and recipe == "paper":
+        raise ValueError("`accuracy` is for the default recipe: the paper's takes a fixed number of steps.")
 
 
 def _trainable(data: tuple[Observation, ...], seed: int) -> tuple[Observation, ...]:
