@@ -25,7 +25,7 @@ UNOPTIMISED = {
         "xla_cpu_use_fusion_emitters": False,
     }
 }
-UNTRIED = {"gpu": {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}}
+REPEATABLE = {"gpu": {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}}
 
 # XLA maps memory for each function that it compiles for a CPU, 3,000 to 18,000 times in a fit. Linux allows a process
 # 65,530 mappings, and where there are no more the compiler ends the process.
@@ -50,7 +50,7 @@ def compiled(function: Callable, quickly: bool = False) -> Callable:
 
     @cache
     def program(backend: str) -> Callable:
-        wanted = UNTRIED.get(backend, {}) | (UNOPTIMISED.get(backend, {}) if quickly else {})
+        wanted = REPEATABLE.get(backend, {}) | (UNOPTIMISED.get(backend, {}) if quickly else {})
         settings = {k: v for k, v in wanted.items() if is_known(k, v)}
         return cast(Any, eqx.filter_jit)(function, compiler_options=settings)
 

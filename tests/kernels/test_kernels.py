@@ -61,7 +61,7 @@ def test_products_equal_differences(h, diagonal):
 
 @pytest.mark.parametrize("profile", (pk.SquaredExponential(), pk.RationalQuadratic(), pk.Matern92()))
 def test_many_latent_coordinates(profile):
-    """All pairs at once against pair by pair, for points at any distance: a micrometre, or none."""
+    """All pairs at once against pair by pair, for points far apart, 1e-6 apart and equal."""
     rng = np.random.default_rng(5)
     h = 40
     z = rng.uniform(-1, 1, size=(5, h)) / np.sqrt(h) * 3

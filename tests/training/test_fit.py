@@ -61,7 +61,6 @@ def test_training_ends_where_it_is_accurate_enough(posterior):
     rough = pk.fit(ridge.DOMAIN, ridge.observations(), accuracy=0.2)
     finer = pk.fit(ridge.DOMAIN, ridge.observations(), accuracy=1e-3)
     assert 1e-3 < rough.training.left_out < 0.2 and finer.training.left_out < 1e-3
-    # The data are trusted no more than that: error bars are those of what was found.
     assert ridge.error(rough) < 0.2 and ridge.error(finer) < 1e-3
     steps = [len(found.training.history) for found in (rough, finer, posterior)]
     assert steps == sorted(steps) and steps[0] < steps[2]
