@@ -207,8 +207,8 @@ def page(race: Race, names: list[str], text: str, path: Path) -> None:
         "on, so that cells may be of different days.\n\n"
         "Networks and random features are tuned by fresh values of `u` and `f`; `+` is the time that took. Ours and "
         "PDE-GP are not tuned, compile everything anew, and are asked for the paper's error, for 1e-3 and for their "
-        "best, in a fit each; the fastest that has the error counts. "
-        f"Each method has {race.seconds:.0f} s on each problem; an error in brackets is the smallest that it reached.\n\n"
+        "best, in a fit each; the fastest that has the error counts. Each method has "
+        f"{race.seconds:.0f} s on each problem; an error in brackets is the smallest that it reached.\n\n"
         "![error against seconds](benchmarks-peers.png)\n\n"
     )
     path.write_text(head + "```\n" + text.rstrip() + "\n```\n")
