@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 
@@ -13,7 +12,7 @@ import ridge
 
 import pdedkl as pk
 from pdedkl.training import paper
-from pdedkl.training.journal import FORMAT, Journal, fingerprint, write_atomically
+from pdedkl.training.journal import FORMAT, Journal, fingerprint
 
 CASES = {"default": {"model": "linear"}, "paper": {"recipe": "paper", "model": "gp"}}
 
@@ -225,26 +224,6 @@ def test_a_checkpoint_of_another_run_is_refused(change, stored, tmp_path):
     with pytest.raises(ValueError, match="belongs to another run"):
         fit(path, **change)
     assert path.read_bytes() == stored
-
-
-# ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("broken", ["replace", "fsync"])
-def test_an_interrupted_write_leaves_the_old_file(broken, tmp_path, monkeypatch):
-    path = tmp_path / "run.ckpt"
-    write_atomically(path, b"old")
-
-    def fail(*_):
-        raise OSError("no space left")
-
-    monkeypatch.setattr(os, broken, fail)
-    with pytest.raises(OSError, match="no space left"):
-        write_atomically(path, b"new")
-    monkeypatch.undo()
-    assert path.read_bytes() == b"old" and [file.name for file in tmp_path.iterdir()] == ["run.ckpt"]
-    write_atomically(path, b"new")
-    assert path.read_bytes() == b"new"
 
 
 def test_coefficients_that_print_alike_are_told_apart():

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from ..files import write_atomically
 from ..inference import Posterior
 from ..observations import Learned, Observation
 from ..operators import Parameter
-from ..training.journal import write_atomically
 from . import figures, inside
 from .explorer import explorer
 from .mathml import checked

@@ -8,7 +8,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from ..training.journal import write_atomically
+from ..files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..files import write_atomically
+
 CONFIG, METRICS, MODEL, CHECKPOINT = "config.json", "metrics.json", "model.pdedkl", "checkpoint"
 PROBLEM, DATA = "problem.py", "data"
 
@@ -121,8 +123,6 @@ class Folder:
         return text
 
     def write(self, name: str, text: str) -> None:
-        from ..training.journal import write_atomically
-
         write_atomically(self / name, text.encode())
 
     def _clear(self) -> None:

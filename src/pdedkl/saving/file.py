@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialised
+
+from ..files import replacing
 
 FORMAT = "pdedkl-posterior"
 VERSION = 1
@@ -27,26 +27,8 @@ def write(path: Path, header: dict[str, Any], tensors: dict[str, np.ndarray]) ->
         raise IsADirectoryError(f"{path} is a folder: give the name of a file to save to.")
     header = {"format": FORMAT, "version": VERSION, **header}
     header["sha256"] = checksum(header, tensors)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(serialised(tensors, metadata={KEY: json.dumps(header, ensure_ascii=False, allow_nan=False)}))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name itself survive a loss of power, where folders can be synced."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    with replacing(path) as file:
+        file.write(serialised(tensors, metadata={KEY: json.dumps(header, ensure_ascii=False, allow_nan=False)}))
 
 
 def checksum(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..training.journal import write_atomically
+from ..files import write_atomically
 from .evaluation import Evaluation
 from .space import Parameters, Space
 from .surrogate import Surrogate

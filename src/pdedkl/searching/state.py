@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..training.journal import write_atomically
+from ..files import write_atomically
 from .evaluation import Evaluation
 from .space import Parameters, Space
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..files import write_atomically
 from ..observations import Observation
 
 FORMAT = "pdedkl checkpoint 1"
@@ -127,17 +127,3 @@ def _digest(arrays: dict[str, np.ndarray]) -> str:
     for name, value in arrays.items():
         digest.update(f"{name}|{value.dtype}|{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
     return digest.hexdigest()
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """The file is the old one or the new one, never something between."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
