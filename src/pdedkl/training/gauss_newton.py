@@ -9,12 +9,17 @@ with the prior variances `S` of the weights. That is a Gaussian process with the
 factorisation gives the step `Δw = λ S Jᵀ (K + λ J S Jᵀ + Σ)⁻¹ y` *jointly* with the best new function `g`, whatever the
 number of weights, and the evidence of the same matrix says how far to trust it (`λ`). As the noise falls the objective
 becomes a valley whose walls steepen with one over its square; gradients follow it slowly, this step goes along it.
+
+The same matrix with `λ = 1/γ`, the prior itself, gives Laplace's approximation of the evidence with the weights
+integrated out. It is the objective at its minimum plus `½ log |I + J S Jᵀ K⁻¹ / γ|`: nothing for weights that the data
+do not see, and a price for those that the data had to choose. Kernels with different numbers of weights, and priors of
+different strengths, compare only with it.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,13 +41,28 @@ POINTS_PER_CHUNK = 64
 FEW_VALUES = 500
 
 
-def proposals(objective: Objective, x: Vector) -> tuple[Float[Array, " t"], Float[Array, "t w"]]:
-    """For each `λ` the negative log evidence of the linearised model, and the step of the weights."""
+class Proposals(NamedTuple):
+    """For each `λ` the negative log evidence of the linearised model and the step of the weights.
+
+    `price` is `½ log |I + J S Jᵀ K⁻¹ / γ|`, and zero where the weights have no prior.
+    """
+
+    evidences: Float[Array, " t"]
+    steps: Float[Array, "t w"]
+    price: Float[Array, ""]
+
+
+def proposals(objective: Objective, x: Vector) -> Proposals:
     few = sum(map(len, objective.observations)) <= FEW_VALUES
     return (_proposals_of_few if few else _optimised_proposals)(objective, x)
 
 
-def _proposals(objective: Objective, x: Vector) -> tuple[Float[Array, " t"], Float[Array, "t w"]]:
+def price_of_weights(objective: Objective, x: Vector) -> float:
+    """What to add to the objective at its minimum so that the weights are integrated out."""
+    return float(proposals(objective, x).price) if objective.weight_count else 0.0
+
+
+def _proposals(objective: Objective, x: Vector) -> Proposals:
     system = linear_system(objective.model(x), objective.observations)
     block = partial(system.engine.block, system.parameters)
     upper = assemble(block, system.sections)
@@ -51,13 +71,18 @@ def _proposals(objective: Objective, x: Vector) -> tuple[Float[Array, " t"], Flo
     jacobian = _jacobian(objective, x, system, solve(factor, system.residual))
     tangent = jacobian @ jacobian.T
 
-    def one(trust: Array) -> tuple[Array, Array]:
+    def one(trust: Array) -> tuple[Array, Array, Array]:
         factor, _ = factorise(gram + trust * tangent, system.noise)
         alpha = solve(factor, system.residual)
-        return value_from(factor, alpha, system.residual), trust * (jacobian.T @ alpha)
+        size = jnp.sum(jnp.log(jnp.diagonal(factor)))
+        return value_from(factor, alpha, system.residual), trust * (jacobian.T @ alpha), size
 
-    size = jnp.trace(tangent)
-    return jax.lax.map(one, TRUST * jnp.trace(gram) / jnp.where(size > 0, size, 1.0))
+    size, strength = jnp.trace(tangent), objective.prior_strength
+    trusts = TRUST * jnp.trace(gram) / jnp.where(size > 0, size, 1.0)
+    prior = jnp.where(strength > 0, 1.0 / jnp.where(strength > 0, strength, 1.0), 0.0)
+    evidences, steps, sizes = jax.lax.map(one, jnp.append(trusts, prior))
+    price = sizes[-1] - jnp.sum(jnp.log(jnp.diagonal(factor)))
+    return Proposals(evidences[:-1], steps[:-1], price)
 
 
 _optimised_proposals, _proposals_of_few = compiled(_proposals), compiled_quickly(_proposals)

@@ -2,6 +2,8 @@
 
     −log p(y | y₀, x) + ½ γ Σ w_i² fan-in_i + weak priors on log σ², log ℓ and the noise levels
 
+Each prior is zero at its centre, so a parameter that the data say nothing about costs nothing, however many there are.
+
 `x` holds the weights `w` of all embeddings, in units of their prior standard deviation `1/√fan-in`, and after them
 everything else that may move: variances, length scales, noise levels, means, coefficients of operators.
 
@@ -28,6 +30,7 @@ from ..embeddings.base import Linear
 from ..embeddings.push_forward import Normalisation
 from ..inference.evidence import EvidenceInfo, negative_log_evidence
 from ..inference.posterior import condition
+from ..kernels import Component
 from ..model import Model
 from ..observations import Observation
 from .scales import NOISE_OF_ZEROS, data_scales, signal_variance, zero_levels
@@ -44,6 +47,9 @@ KNOWN_NOISE_MARGIN = 1.3
 FEWEST_TO_LEAVE_OUT = 5
 
 # Standard deviations of log-normal priors: wide, but they keep a direction that the data say nothing about in reach.
+# Their centres: a length scale of `√k` in a group of `k` coordinates, where distances grow like that; for the variances
+# of the groups of one component an equal share of that of the data. How large a component is altogether counts once,
+# and how unequal its groups are counts for each, so that fifty small groups cost what one costs.
 LOG_LENGTHSCALE_SPREAD = 3.0
 LOG_VARIANCE_SPREAD = 4.0
 
@@ -141,8 +147,12 @@ class Objective(eqx.Module):
         if not self.kernel_priors:
             return total
         for component in model.kernel.components:
-            total += 0.5 * jnp.sum((component.log_lengthscale / LOG_LENGTHSCALE_SPREAD) ** 2)
-            total += 0.5 * jnp.sum(((component.base.log_variance - self.log_variance) / LOG_VARIANCE_SPREAD) ** 2)
+            usual = _usual_log_lengthscale(component)
+            total += 0.5 * jnp.sum(((component.log_lengthscale - usual) / LOG_LENGTHSCALE_SPREAD) ** 2)
+            sizes = component.base.log_variance
+            middle, share = jnp.mean(sizes), self.log_variance - np.log(len(sizes))
+            total += 0.5 * ((middle - share) / LOG_VARIANCE_SPREAD) ** 2
+            total += 0.5 * jnp.sum(((sizes - middle) / LOG_VARIANCE_SPREAD) ** 2)
         for name, level in model.log_noise.items():
             usual = self.noise_floor[name] + np.log(USUAL_NOISE / NOISE_FLOOR)
             total += 0.5 * ((level - usual) / LOG_NOISE_SPREAD) ** 2
@@ -168,6 +178,14 @@ class Objective(eqx.Module):
 
         tree = jax.tree.map(units, self.template, is_leaf=lambda node: isinstance(node, Linear))
         return ravel_pytree(eqx.filter(tree, weights_of(self.template)))[0]
+
+
+def _usual_log_lengthscale(component: Component) -> np.ndarray:
+    """`log √k` for each latent coordinate, `k` the size of the largest group that it is in."""
+    largest = np.ones(component.latent_dim)
+    for group in component.base.groups:
+        largest[list(group)] = np.maximum(largest[list(group)], len(group))
+    return 0.5 * np.log(largest)
 
 
 def value_and_gradient(objective: Objective, x: Vector, *, first_look: bool = False) -> tuple[Array, Array, Array]:

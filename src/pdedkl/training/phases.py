@@ -17,8 +17,9 @@ from .objective import Objective, model_at, value_and_gradient
 # Iterations of L-BFGS between two Gauss–Newton steps.
 ITERATIONS_PER_ROUND = 5
 
-# A round that gains less than this per observation leads nowhere; with no weights to move it is the last.
-SMALLEST_GAIN = 1e-2
+# Objectives are told apart to this much for each value, in nats. A round of training that gains less leads nowhere, and
+# a richer kernel that gains less is not worth having.
+TOLERANCE = 1e-2
 
 # Gains grow as the valley is found: a run is given up only if it would need this many times its last one in each round.
 HOPE = 10.0
@@ -34,6 +35,15 @@ class Trained(NamedTuple):
     @property
     def model(self) -> Model:
         return model_at(self.objective, self.x)
+
+    @property
+    def tolerance(self) -> float:
+        """The difference of two objectives on these data that means something."""
+        return tolerance(self.objective)
+
+
+def tolerance(objective: Objective) -> float:
+    return TOLERANCE * sum(map(len, objective.observations))
 
 
 class Trainer:
@@ -117,7 +127,7 @@ class Trainer:
 
         inner = lbfgs.start(function, state["x"][count:])
         # At the floor of the noise differences are rounding, and line searches long: not worth an iteration.
-        worthwhile = 0.1 * SMALLEST_GAIN * sum(map(len, objective.observations)) if frozen else 0.0
+        worthwhile = 0.1 * tolerance(objective) if frozen else 0.0
         for iteration in range(iterations):
             before, inner = float(inner.value), lbfgs.iterate(function, inner)
             self._report(name, objective, first + iteration, most or iterations, fixed, inner)
@@ -147,7 +157,7 @@ class Trainer:
         value, step = float(after["value"]), int(state["step"]) + 1
         gain = before - value
         # A round that could not even be evaluated gains nothing either; like an idle one it is given a second chance.
-        gained = np.isfinite(value) and gain >= SMALLEST_GAIN * sum(map(len, objective.observations))
+        gained = np.isfinite(value) and gain >= tolerance(objective)
         idle = 0 if gained else int(state["idle"]) + 1
         hopeless = step >= (2 if together else 3) and value - to_beat > HOPE * gain * (rounds - step)
         patience = 2 if objective.weight_count or not np.isfinite(value) else 1
@@ -165,7 +175,7 @@ def _gauss_newton_step(objective: Objective, x: np.ndarray, value: float) -> tup
 
     Where that does not fall at all, the step is shortened and trusted less until it does.
     """
-    evidences, steps = map(np.asarray, proposals(objective, x))
+    evidences, steps, _ = map(np.asarray, proposals(objective, x))
     usable = np.isfinite(evidences) & np.all(np.isfinite(steps), axis=1)
     if not np.any(usable):
         return x, value, 1

@@ -28,6 +28,7 @@ from ..kernels import Kernel
 from ..model import Model
 from ..observations import Observation
 from . import starts
+from .gauss_newton import price_of_weights
 from .objective import LeftOut, Objective, largest_error, left_out
 from .phases import Trained, Trainer
 from .scales import signal_variance
@@ -57,8 +58,6 @@ NEARLY_EXPLAINED = 1e-4
 NOISE_MARGIN = 1.2
 # Evidence per point that decides which candidate is tried first.
 CLEARLY_BETTER = 0.5
-# Evidence, in nats, that a richer kernel has to gain.
-WORTH_A_COMPONENT = 5.0
 
 
 @dataclass
@@ -98,10 +97,15 @@ class Candidate:
         """Whether each value follows from all the others: a fit that only passes through the data does not do that."""
         return self.left_out < self.accuracy and (self.validated is None or self.validated.error < self.accuracy)
 
+    @cached_property
+    def objective(self) -> float:
+        """The objective with the weights integrated out: what kernels and priors are compared by."""
+        return self.trained.value + price_of_weights(self.trained.objective, self.trained.x)
+
     @property
     def rank(self) -> float:
         """Lower is better: the objective, or how badly fresh values are predicted where there are any."""
-        return _rank(self.trained.value if self.validated is None else self.validated.density)
+        return _rank(self.objective if self.validated is None else self.validated.density)
 
 
 @dataclass(frozen=True)
@@ -257,7 +261,7 @@ class Default:
         name, model = self._sum()
         objective = Objective(model, self.observations, self.options.strength)
         glance = self.trainer.fit_kernel(f"{name}?", objective, GLANCE)
-        return not glance.value < self.best.trained.value - WORTH_A_COMPONENT
+        return not glance.value < self.best.trained.value - glance.tolerance
 
     def _trained(self, name: str) -> list[Candidate]:
         return [item for item in self.candidates if item.name == name]
@@ -288,7 +292,12 @@ class Default:
         to_beat = self.best.trained.value
         enough = lambda trained: self._enough(self._candidate(name, trained))
         trained = self.trainer.alternate(name, objective, rounds, to_beat, TOGETHER, enough)
-        if self.options.validation or enough(trained) or not trained.value > to_beat - WORTH_A_COMPONENT:
+        candidate = self._candidate(name, trained)
+        if (
+            self.options.validation
+            or enough(trained)
+            or not candidate.objective > self.best.objective - trained.tolerance
+        ):
             self._keep(name, trained)
 
     def _enough(self, candidate: Candidate) -> bool:
