@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -320,6 +321,42 @@ def test_predictions_that_cannot_be_made(posterior, call, error, words):
 def test_a_level_that_is_no_probability(posterior):
     with pytest.raises(ValueError, match=says("between 0 and 1", "got 95")):
         posterior.predict(POINTS).interval(95)
+
+
+# ── size ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("size", [1e101, 1e150, 1e300, 1e-101, 1e-150, 1e-320])
+def test_values_out_of_the_range_of_squares_are_refused(size):
+    with pytest.raises(ValueError, match=says("between 1e-100 and 1e+100", "another unit")):
+        observe(values=np.array([0.0, size, -size]), points=POINTS[:3])
+
+
+def test_values_of_any_other_size_are_scaled_alike():
+    values = np.sin(np.arange(len(POINTS)))
+    one = pk.condition(KERNEL, observe(values=values, noise=0.1)).predict(POINTS).mean
+    for size in (2.0**300, 2.0**-300):
+        kernel = eqx.tree_at(
+            lambda k: k.components[0].base.log_variance, KERNEL, replace_fn=lambda v, size=size: v + 2 * np.log(size)
+        )
+        data = observe(values=size * values, noise=0.1 * size)
+        np.testing.assert_allclose(pk.condition(kernel, data).predict(POINTS).mean / size, one, rtol=1e-10)
+    assert np.all(pk.condition(KERNEL, observe(values=0 * values, noise=0.1)).predict(POINTS).mean == 0)
+
+
+@pytest.mark.parametrize("place", [1e16, 1e150, 1e300, 1.7e308])
+def test_points_that_are_out_of_reach_of_the_arithmetic_are_refused(posterior, place):
+    far = np.array(POINTS)
+    far[1, 0] = -place
+    with pytest.raises(ValueError, match=says("Point 1", "times the size of the domain", "units")):
+        posterior.predict(far)
+    far[1, 0] = -1e14
+    assert np.all(np.isfinite(posterior.predict(far).variance)) and posterior.predict(far).mean[1] == 0
+
+
+def test_a_coefficient_that_is_infinite_at_a_point_is_told(posterior):
+    with pytest.raises(ValueError, match=says("no finite value at point 0", "coefficient")):
+        posterior.predict(np.zeros((1, 3)), pk.Coefficient(lambda q: 1 / q[0]) * pk.D(T))
 
 
 # ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────
