@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from .archives import ArchiveError, opened
 
 KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".npz": "npz"}
 
@@ -155,14 +156,13 @@ def _read_parquet(file: Path, names: list[str]) -> Table:
 
 def _read_npz(file: Path, names: list[str]) -> Table:
     try:
-        with np.load(file, allow_pickle=False) as archive:
-            _check_columns(file, names, archive.files)
-            arrays = {name: archive[name] for name in names}
-    except TableError:
-        raise
-    except (zipfile.BadZipFile, OSError, ValueError, EOFError) as error:
-        raise TableError(f"{file} is no NPZ file of plain arrays: {error}") from None
-    lengths = {name: len(array) if array.ndim else None for name, array in arrays.items()}
+        with opened(file) as archive:
+            _check_columns(file, names, archive.names)
+            arrays = {name: archive.array(name) for name in names}
+    except ArchiveError as error:
+        raise TableError(f"{error} Save it again, with numpy.savez.") from None
+    # An array without columns may claim any number of rows.
+    lengths = {name: len(array) if array.ndim and array.size else 0 for name, array in arrays.items()}
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):
             raise TableError(
@@ -171,7 +171,7 @@ def _read_npz(file: Path, names: list[str]) -> Table:
             )
     if len(set(lengths.values())) > 1:
         raise TableError(f"{file}: the arrays need one length, and have {lengths}.")
-    count = next(iter(lengths.values())) or 0
+    count = next(iter(lengths.values()), 0)
     columns = {name: array.astype(float) for name, array in arrays.items()}
     return Table(file, columns, np.arange(1, count + 1))
 

@@ -198,6 +198,43 @@ def test_damage_is_seen(stored, tmp_path):
     assert refused > 200
 
 
+def counting(**changes):
+    state = {"x": np.zeros(2), "value": np.asarray(np.inf), "step": np.asarray(0), "done": np.asarray(False)}
+    return {name: value for name, value in (state | changes).items() if value is not None}
+
+
+@pytest.mark.parametrize("place", ["finished", "current"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"done": None},
+        {"x": np.zeros(3)},
+        {"x": np.array(["a", "b"])},
+        {"x": np.array([0.0, np.nan])},
+        {"x": np.array([0.0, np.inf])},
+        {"value": np.asarray(np.nan)},
+        {"more": np.zeros(2)},
+    ],
+    ids=str,
+)
+def test_a_state_that_was_edited_is_refused(changes, place, tmp_path):
+    """With a digest that fits: it is written by the journal itself."""
+    path = tmp_path / "run.ckpt"
+
+    def one_step(state):
+        return state | {"step": state["step"] + 1, "done": np.asarray(True)}
+
+    journal = Journal(path, "key")
+    journal.finished, journal.current = {}, ("phase", counting(**changes))
+    if place == "finished":
+        journal.finished, journal.current = {"phase": counting(**changes)}, None
+    journal._write(force=True)
+    with pytest.raises(ValueError, match=r"run\.ckpt is no checkpoint.*'phase'.*delete it"):
+        Journal(path, "key").run("phase", counting, one_step)
+    path.unlink()
+    assert int(Journal(path, "key").run("phase", counting, one_step)["step"]) == 1
+
+
 POINTS = ridge.observations()[0]
 
 

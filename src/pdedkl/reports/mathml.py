@@ -38,12 +38,14 @@ def checked(text: str) -> str:
         return ""
     if len(text) > MOST_CHARACTERS:
         _refuse(f"of at most {MOST_CHARACTERS} characters", f"{len(text)}")
-    parser = ElementTree.XMLParser(target=_Writer())
+    writer = _Writer()
+    parser = ElementTree.XMLParser(target=writer)
     try:
         parser.feed(text.strip())
-        return parser.close()
+        parser.close()
     except (ElementTree.ParseError, UnicodeEncodeError) as error:
         raise ValueError(f"`mathml` needs one well-formed <math> element, without named entities: {error}.") from None
+    return "".join(writer.written)
 
 
 class _Writer:
@@ -76,8 +78,8 @@ class _Writer:
     def data(self, text: str) -> None:
         self.written.append(escape(text))
 
-    def close(self) -> str:
-        return "".join(self.written)
+    def close(self) -> None:
+        """All has been written."""
 
 
 def _refuse(needed: str, found: str) -> NoReturn:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,10 +17,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..archives import ArchiveError, opened
 from ..files import write_atomically
 from ..observations import Observation
 
 FORMAT = "pdedkl checkpoint 1"
+PLACE = re.compile("(?P<kind>finished|current)/(?P<name>[^/]+)/(?P<field>[^/]+)")
 PROBES = 3  # points at which coefficients are compared
 State = dict[str, np.ndarray]
 
@@ -49,10 +52,11 @@ class Journal:
         A step during which the run was `stopped` may be cut short. Its state is returned and never kept: a run that
         goes on later takes that step again, in full.
         """
+        state = begin()
         if name in self.finished:
-            return self.finished[name]
-        known = self.current is not None and self.current[0] == name
-        state = self.current[1] if known and self.current else begin()
+            return self._fitting(name, self.finished[name], state)
+        if self.current is not None and self.current[0] == name:
+            state = self._fitting(name, self.current[1], state)
         while not bool(state["done"]):
             keep = not stopped()
             if keep:
@@ -66,6 +70,14 @@ class Journal:
         self.current = None
         self._write(force=True)
         return state
+
+    def _fitting(self, name: str, stored: State, first: State) -> State:
+        """A stored state that has the arrays of the phase's first one, and no NaN."""
+        forms = [{key: (value.shape, value.dtype.kind) for key, value in sorted(s.items())} for s in (stored, first)]
+        broken = any(np.any(np.isnan(value)) for value in stored.values() if value.dtype.kind == "f")
+        if forms[0] != forms[1] or broken or not np.all(np.isfinite(stored["x"])):
+            raise _unreadable(self.path, f"the state of {name!r} is not one of this run")
+        return stored
 
     def _write(self, force: bool) -> None:
         if self.path is None or not (force or time.monotonic() - self._written >= self.every):
@@ -84,12 +96,10 @@ class Journal:
 
     def _read(self, path: Path) -> None:
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {key: file[key] for key in file.files}
-        except PermissionError:
-            raise
-        except Exception as error:  # damaged headers make NumPy raise almost anything
-            raise ValueError(f"{path} is no checkpoint that can be read ({error}): delete it to start anew.") from None
+            with opened(path) as archive:
+                arrays = {name: archive.array(name) for name in archive.names}
+        except ArchiveError as error:
+            raise _unreadable(path, error.what) from None
         digest = str(arrays.pop("digest", ""))
         expected = _digest(arrays)
         if str(arrays.pop("format", "")) != FORMAT:
@@ -99,13 +109,18 @@ class Journal:
                 f"{path} belongs to another run (other data, recipe or options): name another checkpoint, or delete it."
             )
         if digest != expected:
-            raise ValueError(f"{path} is no checkpoint that can be read (it is damaged): delete it to start anew.")
+            raise _unreadable(path, "it is damaged")
         states: dict[tuple[str, str], State] = {}
         for key, value in arrays.items():
-            kind, name, field = key.split("/")
-            states.setdefault((kind, name), {})[field] = value
+            if not (place := PLACE.fullmatch(key)):
+                raise _unreadable(path, f"it holds {key!r}")
+            states.setdefault((place["kind"], place["name"]), {})[place["field"]] = value
         self.finished = {name: state for (kind, name), state in states.items() if kind == "finished"}
         self.current = next(((name, state) for (kind, name), state in states.items() if kind == "current"), None)
+
+
+def _unreadable(path: Path | None, why: str) -> ValueError:
+    return ValueError(f"{path} is no checkpoint that can be read ({why}): delete it to start anew.")
 
 
 def fingerprint(observations: Sequence[Observation], **options: Any) -> str:
