@@ -18,8 +18,9 @@ from ..inference import Posterior
 from ..inference.iterative import Iterative
 from ..observations import Learned, Observation
 from ..operators import Parameter
+from ..parsing import parse_json
 from ..precision import require_float64
-from .checks import check_posterior, check_traced
+from .checks import check_numbers, check_posterior, check_traced
 from .fields import MisfitError, described
 from .file import AGAIN, read, read_header, write
 from .functions import FunctionsNotSaved, call, check_given, check_values, listed, values_of
@@ -56,7 +57,7 @@ def save(
         "posterior": tree,
     }
     # What is written can be read: better an error now than a file that does not load.
-    _restored(path, json.loads(json.dumps(header)), encoder.tensors, encoder.given)
+    _restored(path, parse_json(json.dumps(header, allow_nan=False), "This posterior"), encoder.tensors, encoder.given)
     write(Path(path), header, encoder.tensors)
     if encoder.functions:
         warnings.warn(
@@ -107,7 +108,9 @@ def _restored(
         check_values(path, name, fn, values[name], posterior)
     with _fitting(path):
         check_traced(posterior)
-    return posterior if posterior.model.engine == "closed-form" else _with_rows(posterior)
+        whole = posterior if posterior.model.engine == "closed-form" else _with_rows(posterior)
+        check_numbers(whole, tensors)
+    return whole
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_atomically
+from ..parsing import read_json
 from .evaluation import Evaluation
 from .space import Parameters, Space
 
@@ -47,9 +48,9 @@ class State:
 
     def _read(self, path: Path, space: Space) -> None:
         try:
-            content = json.loads(path.read_bytes())
+            content = read_json(path)
         except (OSError, ValueError) as error:
-            raise ValueError(f"{path} is no search that can be read ({error}): delete it to start anew.") from None
+            raise ValueError(f"{error} It should hold a search: delete it to start anew.") from None
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError(f"{path} is not a search of this version of pdedkl: name another file, or delete it.")
         options = content.get("options")
