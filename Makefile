@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 PEERS := .venv-peers
 
 .PHONY: demo pictures test lint types unit bench bench-core bench-gpu bench-peers bench-quick accuracy accuracy-paper \
-	calibration refinement textbook lock clean
+	calibration calibration-quick refinement textbook lock clean
 
 # The heat equation in 50 dimensions, from 600 points.
 demo: $(VENV)/ready
@@ -69,6 +69,10 @@ accuracy-paper: $(VENV)/ready
 # Very long: twelve problems, three levels of noise, five seeds, two fits at a time; called again, it goes on.
 calibration: $(VENV)/ready
 	$(RUN) benchmarks/calibration.py --page docs/benchmarks-calibration.md
+
+# The same on 24 cells, in about 20 minutes: no noise and 10 %, one seed.
+calibration-quick: $(VENV)/ready
+	$(RUN) benchmarks/calibration.py --quick
 
 # Fifteen equations as they stand in textbooks, in a quarter of an hour; then the page of the documentation.
 textbook: $(VENV)/ready

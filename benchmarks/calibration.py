@@ -241,10 +241,14 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", help="problems, by name")
     parser.add_argument("--noise", nargs="*", type=float, default=list(NOISE))
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="24 cells: no noise and much, one seed")
     parser.add_argument("--jobs", type=int, default=2, help="fits at a time")
-    parser.add_argument("--out", type=Path, default=Path("runs/calibration"))
+    parser.add_argument("--out", type=Path, help="where cells are kept; runs/calibration, or runs/calibration-quick")
     parser.add_argument("--page", type=Path, help="write the page of the documentation")
     options = parser.parse_args()
+    if options.quick:
+        options.noise, options.seeds = [NOISE[0], NOISE[-1]], 1
+    options.out = options.out or Path("runs/calibration-quick" if options.quick else "runs/calibration")
     from problems import CALIBRATION_CASES
 
     names = options.only or list(CALIBRATION_CASES)

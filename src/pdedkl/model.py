@@ -10,18 +10,24 @@ from jaxtyping import Array, Float
 
 from .kernels import Kernel
 from .means import Mean, ZeroMean
-from .observations import Observation, check_observations
+from .observations import Observation, check_observations, default_name
 from .operators import Operator, bind, high_order, parameters_of
 from .precision import require_float64
 
 ENGINES = ("closed-form", "autodiff")
 
 
+def positive_names(operators: Sequence[Operator]) -> tuple[str, ...]:
+    """The parameters in these operators that are positive: a model holds the logarithms of those."""
+    return tuple(sorted(name for name, parameter in parameters_of(list(operators)).items() if parameter.positive))
+
+
 class Model(eqx.Module):
     """A Gaussian process `u ~ GP(m, k)`, the noise of its observations, and unknown coefficients of their operators.
 
-    `log_noise` and `coefficients` are by name. `engine` says how covariances of operators are computed: `closed-form`
-    (order two or less) or `autodiff` (any order, slower); nothing falls back from one to the other.
+    `log_noise` and `coefficients` are by name; the coefficients named in `positive` are logarithms. `engine` says how
+    covariances of operators are computed: `closed-form` (order two or less) or `autodiff` (any order, slower); nothing
+    falls back from one to the other.
     """
 
     kernel: Kernel
@@ -29,6 +35,7 @@ class Model(eqx.Module):
     log_noise: dict[str, Float[Array, ""]]
     coefficients: dict[str, Float[Array, ""]]
     engine: str = eqx.field(static=True)
+    positive: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __init__(
         self,
@@ -53,11 +60,14 @@ class Model(eqx.Module):
             if item.noise_name is not None:
                 starts.setdefault(item.noise_name, []).append(item.initial_noise())
         self.log_noise = {name: jnp.log(jnp.asarray(max(levels))) for name, levels in starts.items()}
-        self.coefficients = parameters_of([item.operator for item in found])
+        unknown = parameters_of([item.operator for item in found])
+        self.coefficients = {name: parameter.raw for name, parameter in unknown.items()}
+        self.positive = positive_names([item.operator for item in found])
         self.check(found)
 
     def check(self, observations: Sequence[Observation]) -> None:
         """Refuse observations that this model cannot condition on."""
+        names = {item.noise_name for item in observations}
         for item in observations:
             self.check_operator(item.operator)
             if item.points.shape[1] != self.kernel.dim:
@@ -71,9 +81,23 @@ class Model(eqx.Module):
                     f"it has {sorted(self.log_noise) or 'none'}. Build the model with all its observations."
                 )
 
+            second = f"{item.noise_name} (2)"
+            if item.name == default_name(item.operator) and second in self.log_noise and second not in names:
+                raise ValueError(
+                    f"The model was built with several operators that print as {item.operator}, and here are fewer: "
+                    "which noise level is meant? Give each of these observations a name, Observation(…, name=…)."
+                )
+
     def check_operator(self, operator: Operator) -> None:
         self.kernel.check(operator)
-        if unknown := set(parameters_of(operator)) - set(self.coefficients):
+        held = parameters_of(operator)
+        for name, parameter in held.items():
+            if name in self.coefficients and parameter.positive != (name in self.positive):
+                raise ValueError(
+                    f"The model learned Parameter({name!r}, positive={not parameter.positive}), and {operator} holds "
+                    f"it with positive={parameter.positive}: use the Parameter that the model was built with."
+                )
+        if unknown := set(held) - set(self.coefficients):
             raise ValueError(
                 f"The model knows no parameter {', '.join(sorted(unknown))} of {operator}: it has "
                 f"{', '.join(sorted(self.coefficients)) or 'none'}. Use a number, or observe an operator that holds it."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -13,9 +14,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .domain import Domain
-from .operators import Operator, Symbol, identity
+from .operators import Operator, Symbol, identity, same
+from .operators.base import Identity, Sum
 from .precision import require_float64
 from .tables import check_inside, check_noise, read_table
+
+# The largest size of values; the smallest is one over it.
+LARGEST = 1e100
 
 
 class Learned(eqx.Module):
@@ -40,8 +45,8 @@ class Observation(eqx.Module):
 
     `noise` is the standard deviation of `ε`, in the units of the values: a number, one number per point, `0` or
     `"exact"` for none, `"learned"` (the default), or `Learned(name, initial)` to share or to start it. Learned levels
-    go by name, and the name of an observation is its operator unless it is given: as in the paper, all values of `u`
-    share one level and all values of `f` another, until they are named.
+    go by name. An observation without a name is called after its operator: as in the paper, all values of `u` share one
+    level and all values of `f` another. Different operators that print alike are told apart by a number.
     """
 
     operator: Operator
@@ -63,12 +68,13 @@ class Observation(eqx.Module):
                 f"`values` needs one entry per point: {q.shape[0]} points, values of shape {y.shape}. "
                 + ("Pass values[:, 0]." if y.ndim == 2 else "For a constant right-hand side pass jnp.full(n, c).")
             )
+        _check_size(y)
         self.operator = operator
         _check_operator_at(operator, q[0])
         self.points = _own(q)
         self.values = _own(y)
         self.noise = _read_noise(noise, q.shape[0])
-        self.name = name or str(operator)
+        self.name = name or default_name(operator)
 
     @classmethod
     def from_table(
@@ -149,10 +155,19 @@ def _check_operator_at(operator: Operator, q: np.ndarray) -> None:
     jax.eval_shape(symbols if operator.order <= 2 else operator(jnp.sum), jnp.asarray(q))
 
 
-def check_observations(observations: Sequence[Observation] | Observation) -> tuple[Observation, ...]:
-    if isinstance(observations, Observation):
-        return (observations,)
-    found = tuple(observations) if isinstance(observations, Sequence) else ()
+def default_name(operator: Operator) -> str:
+    """How `A u` reads: `u`, `Δ_x u`, `(∂/∂t - Δ_x) u`."""
+    if isinstance(operator, Identity):
+        return "u"
+    return f"({operator}) u" if isinstance(operator, Sum) else f"{operator} u"
+
+
+def check_observations(
+    observations: Sequence[Observation] | Observation, beside: Sequence[Observation] = ()
+) -> tuple[Observation, ...]:
+    """The observations as a tuple, with names that tell different operators apart, those `beside` them included."""
+    found = (observations,) if isinstance(observations, Observation) else observations
+    found = tuple(found) if isinstance(found, Sequence) else ()
     if not found:
         raise ValueError("There is nothing to condition on: pass at least one Observation.")
     for item in found:
@@ -160,7 +175,52 @@ def check_observations(observations: Sequence[Observation] | Observation) -> tup
             raise TypeError(f"Expected a list of Observation: got {type(item).__name__}.")
     if len(dims := {item.points.shape[1] for item in found}) > 1:
         raise ValueError(f"All observations need points of one dimension: got {sorted(dims)}.")
-    return found
+    return _told_apart((*beside, *found))[len(beside) :]
+
+
+def _told_apart(observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
+    """The same observations, with a number in the names of unnamed ones whose operators differ and print alike."""
+    known: dict[str, list[Operator]] = {}
+    found = []
+    for item in observations:
+        plain = default_name(item.operator)
+        alike = known.setdefault(plain, [])
+        number = next((i for i, other in enumerate(alike) if same(other, item.operator)), len(alike))
+        if number == len(alike):
+            alike.append(item.operator)
+        renamed = number > 0 and item.name == plain
+        found.append(_renamed(item, f"{plain} ({number + 1})") if renamed else item)
+    return tuple(found)
+
+
+def check_in_domain(domain: Domain, observations: Sequence[Observation]) -> None:
+    """Every point in the domain: the kernel is scaled to it, and a mistake in order or units ends outside."""
+    for item in observations:
+        outside = np.flatnonzero(~np.asarray(domain.contains(item.points)))
+        if len(outside):
+            index = int(outside[0])
+            raise ValueError(
+                f"Point {index} of observation {item.name!r}, {np.asarray(item.points[index]).tolist()}, is outside "
+                f"the domain {domain} ({len(outside)} of {len(item)} points are): check the order of coordinates and "
+                "their units, or enlarge the domain."
+            )
+
+
+def _check_size(values: np.ndarray) -> None:
+    """Squares of values, and of their squares, have to be numbers of 64 bits."""
+    largest = float(np.max(np.abs(values)))
+    if largest > LARGEST or 0 < largest < 1 / LARGEST:
+        raise ValueError(
+            f"`values` needs numbers between {1 / LARGEST:g} and {LARGEST:g} in size: the largest is {largest:g}. "
+            "Measure them in another unit."
+        )
+
+
+def _renamed(item: Observation, name: str) -> Observation:
+    """The same observation, not checked again, under another name."""
+    other = copy.copy(item)
+    object.__setattr__(other, "name", name)
+    return other
 
 
 def _numbers(name: str, value: Any) -> np.ndarray:

@@ -31,10 +31,13 @@ def read_json(path: str | Path) -> Any:
     return parse_json(content, str(path))
 
 
-def parse_json(text: str | bytes, what: str) -> Any:
-    """What JSON holds; `what` names it in the `ValueError` that is raised for anything else."""
+def parse_json(text: str | bytes, what: str, finite: bool = True) -> Any:
+    """What JSON holds; `what` names it in the `ValueError` that is raised for anything else.
+
+    Python writes `NaN` and `Infinity`, which are no JSON; they are read unless all numbers need to be `finite`.
+    """
     try:
-        found = json.loads(text, parse_constant=_refused, parse_float=_finite)
+        found = json.loads(text, parse_constant=_refused if finite else None, parse_float=_finite if finite else None)
     except RecursionError:
         raise _too_deep(what) from None
     except ValueError as error:  # of the decoder, of a number, or of bytes that are no text

@@ -164,9 +164,22 @@ def save_array(path, _):
         (saved(format=np.array([{}], dtype=object)), "no checkpoint that can be read"),
         (saved(x=np.ones(3)), "not a checkpoint of this version"),
         (saved(format=np.asarray("pdedkl checkpoint 0")), "not a checkpoint of this version"),
-        (saved(format=np.asarray(FORMAT), fingerprint=np.asarray("other")), "belongs to another run"),
+        (saved(format=np.asarray(FORMAT), fingerprint=np.asarray("other")), "no checkpoint that can be read"),
+        (lambda path, _: Journal(path, "other")._write(force=True), "belongs to another run"),
     ],
-    ids=["half", "cut", "empty", "text", "folder", "array", "objects", "foreign", "old version", "other run"],
+    ids=[
+        "half",
+        "cut",
+        "empty",
+        "text",
+        "folder",
+        "array",
+        "objects",
+        "foreign",
+        "old version",
+        "no digest",
+        "other run",
+    ],
 )
 def test_files_that_are_no_checkpoint_of_this_run(write, words, stored, tmp_path):
     path = tmp_path / "run.ckpt"

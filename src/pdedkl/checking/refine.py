@@ -14,6 +14,7 @@ import numpy as np
 
 from ..inference import Posterior
 from ..observations import Observation
+from ..operators import same
 
 # Candidates for each point that is wanted, and how many there are at most.
 CANDIDATES_PER_POINT = 20
@@ -61,6 +62,6 @@ def _noise(posterior: Posterior, like: Observation) -> float:
     levels = [
         float(np.mean(np.asarray(o.noise_variance(posterior.model.log_noise))))
         for o in posterior.observations
-        if str(o.operator) == str(like.operator)
+        if same(o.operator, like.operator)
     ]
     return levels[0] if levels else 0.0

@@ -1,4 +1,8 @@
-"""How much memory there is, and whether a Gram matrix fits into it."""
+"""How much memory there is, and whether a Gram matrix fits into it.
+
+Choices are made by the memory that the machine has, so that two runs on it do the same. The memory that happens to be
+free refuses what cannot be done now, and chooses nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,17 @@ from typing import NamedTuple
 
 import jax
 
+# The part of all memory that matrices may take; the rest is for the system and for other programs.
+SHARE = 0.8
+
 
 def fits(n: int, matrices: int, announce: bool = False) -> bool:
-    """Whether `matrices` arrays of `n × n` doubles fit; if not, and asked to, says so and what is done instead."""
-    lacking = _lacking(matrices * n * n)
+    """Whether this machine holds `matrices` arrays of `n × n` doubles; `announce` warns of what is done if not."""
+    lacking = _lacking(matrices * n * n, _usable_bytes())
     if lacking is not None and announce:
         warnings.warn(
-            f"{n} values need {matrices} matrices of {n} × {n}, {lacking.words}: solved by conjugate gradients, "
-            "without the matrix.",
+            f"{n} values need {matrices} matrices of {n} × {n}, {lacking.words} on this machine: solved by conjugate "
+            "gradients, without the matrix.",
             stacklevel=3,
         )
     return lacking is None
@@ -25,43 +32,77 @@ def fits(n: int, matrices: int, announce: bool = False) -> bool:
 
 def check_columns_fit(n: int, columns: int) -> None:
     """Refuse what even a solver without the matrix cannot do: it holds two arrays of `n × columns` doubles at least."""
-    if (lacking := _lacking(2 * n * columns)) is not None:
+    if (lacking := _lacking(2 * n * columns, available_bytes())) is not None:
         raise MemoryError(
-            f"{n} observed values need two arrays of {n} × {columns} even without their Gram matrix, {lacking.words}: "
-            "use fewer, or a machine with more memory."
+            f"{n} observed values need two arrays of {n} × {columns} even without their Gram matrix, {lacking.words} "
+            "now: use fewer, or a machine with more memory."
         )
 
 
 def check_fits(n: int, matrices: int, what: str = "observed values") -> None:
     """Refuse `matrices` arrays of `n × n` doubles that the device cannot hold, before anything is computed."""
-    if (lacking := _lacking(matrices * n * n)) is not None:
+    if (lacking := _lacking(matrices * n * n, available_bytes())) is not None:
         raise MemoryError(
-            f"{n} {what} need {matrices} matrices of {n} × {n}, {lacking.words}: use at most "
-            f"{most_that_fit(matrices)}, or a machine with more memory."
+            f"{n} {what} need {matrices} matrices of {n} × {n}, {lacking.words} now: use at most "
+            f"{_most(matrices, lacking.there)}, end other programs, or use a machine with more memory."
         )
 
 
 def most_that_fit(matrices: int) -> int:
-    """The largest `n` of which so many arrays of `n × n` doubles fit, where the platform says what is free."""
-    available = available_bytes()
-    return sys.maxsize if available is None else int((max(available, 0) / (8 * matrices)) ** 0.5)
+    """The largest `n` of which this machine holds so many arrays of `n × n` doubles, where the platform says so."""
+    usable = _usable_bytes()
+    return sys.maxsize if usable is None else _most(matrices, usable)
+
+
+def _most(matrices: int, there: int) -> int:
+    return int((max(there, 0) / (8 * matrices)) ** 0.5)
 
 
 class _Lack(NamedTuple):
     needed: int
-    free: int
+    there: int
 
     @property
     def words(self) -> str:
-        return f"{_size(self.needed)}, and {_size(self.free)} are free"
+        return f"{_size(self.needed)}, and there are {_size(self.there)}"
 
 
-def _lacking(doubles: int) -> _Lack | None:
-    """The bytes that so many doubles need and that are free, where the first are more."""
-    available = available_bytes()
-    if available is None or 8 * doubles <= available:
+def _lacking(doubles: int, there: int | None) -> _Lack | None:
+    """The bytes that so many doubles need and that are there, where the first are more."""
+    return None if there is None or 8 * doubles <= there else _Lack(8 * doubles, max(there, 0))
+
+
+def _usable_bytes() -> int | None:
+    total = total_bytes()
+    return None if total is None else int(SHARE * total)
+
+
+def total_bytes() -> int | None:
+    """All memory that the default device gives to this process, free or not; `None` where the platform does not say."""
+    device = jax.devices()[0]
+    if device.platform != "cpu":
+        return (device.memory_stats() or {}).get("bytes_limit")
+    limits = [value for value in (_proc("MemTotal"), _cgroup_limit()) if value is not None]
+    return min(limits) if limits else None
+
+
+def peak_bytes() -> int | None:
+    """The most memory that this process has held at once so far: of the GPU where it computes on one, else its own."""
+    device = jax.devices()[0]
+    if device.platform != "cpu":
+        return (device.memory_stats() or {}).get("peak_bytes_in_use")
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError):
+        pass
+    try:
+        import resource
+    except ImportError:
         return None
-    return _Lack(8 * doubles, max(available, 0))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def available_bytes() -> int | None:
@@ -70,28 +111,35 @@ def available_bytes() -> int | None:
     if device.platform != "cpu":
         stats = device.memory_stats() or {}
         return stats["bytes_limit"] - stats["bytes_in_use"] if "bytes_limit" in stats else None
-    limits = [value for value in (_proc_available(), _cgroup_available()) if value is not None]
+    limits = [value for value in (_proc("MemAvailable"), _cgroup_available()) if value is not None]
     return min(limits) if limits else None
 
 
-def _proc_available() -> int | None:
+def _proc(entry: str) -> int | None:
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
+            if line.startswith(f"{entry}:"):
                 return int(line.split()[1]) * 1024
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (OSError, ValueError):
         return None
 
 
-def _cgroup_available() -> int | None:
+def _cgroup_limit() -> int | None:
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-        if limit == "max":
+        return None if limit == "max" else int(limit)
+    except (OSError, ValueError):
+        return None
+
+
+def _cgroup_available() -> int | None:
+    try:
+        if (limit := _cgroup_limit()) is None:
             return None
         used = int(Path("/sys/fs/cgroup/memory.current").read_text())
         stats = dict(line.split() for line in Path("/sys/fs/cgroup/memory.stat").read_text().splitlines())
-        return int(limit) - used + int(stats.get("inactive_file", 0))  # the page cache gives way
+        return limit - used + int(stats.get("inactive_file", 0))  # the page cache gives way
     except (OSError, ValueError):
         return None
 

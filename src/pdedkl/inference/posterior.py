@@ -51,6 +51,9 @@ MATRICES = 3
 FEW_VALUES = 2000
 FEW_ENTRIES = 1 << 20
 
+# Half-widths of the domain between its centre and a point at most.
+FARTHEST = 1e15
+
 Points = Float[np.ndarray, "m d"] | Float[Array, "m d"]
 OtherPoints = Float[np.ndarray, "n d"] | Float[Array, "n d"]
 
@@ -122,6 +125,7 @@ class Posterior(eqx.Module):
             means[start : start + size] = mean
             clamped += int(np.sum(variance < 0))
             variances[start : start + size] = np.maximum(variance, 0.0) + rounding
+        _check_finite(q, means + variances, operator)
         return Prediction(means, float(self.scale(operator)) ** 2 * variances, clamped)
 
     def scale(self, operator: Operator = identity) -> Float[Array, ""]:
@@ -243,7 +247,9 @@ class Posterior(eqx.Module):
             raise TypeError(f"`operator` needs to be an operator such as identity or Laplacian(x): got {operator!r}.")
         require_float64()
         self.model.check_operator(operator)
-        return as_points(points, operator, self.model.kernel.dim)
+        q = as_points(points, operator, self.model.kernel.dim)
+        _check_near(q, self.model.kernel)
+        return q
 
 
 def condition(
@@ -286,6 +292,28 @@ def condition(
             stacklevel=2,
         )
     return Posterior(model, found, sections, made, alpha, jitter, objective)
+
+
+def _check_near(q: np.ndarray, kernel: Kernel) -> None:
+    """Powers of distances have to be numbers: a point that is out of reach by so much is a mistake of units."""
+    normalisation = kernel.components[0].normalisation
+    with np.errstate(over="ignore"):
+        away = np.max(np.abs((q - np.asarray(normalisation.centre)) * np.asarray(normalisation.scale)), axis=1)
+    if len(far := np.flatnonzero(~(away < FARTHEST))):
+        index = int(far[0])
+        raise ValueError(
+            f"Point {index}, {q[index].tolist()}, is {away[index]:.0e} times the size of the domain away from it: "
+            f"predictions end at {FARTHEST:.0e} times. Check its units."
+        )
+
+
+def _check_finite(q: np.ndarray, found: np.ndarray, operator: Operator) -> None:
+    if len(bad := np.flatnonzero(~np.isfinite(found))):
+        index = int(bad[0])
+        raise ValueError(
+            f"{operator} u has no finite value at point {index}, {q[index].tolist()}, and at {len(bad) - 1} others: is "
+            "a coefficient infinite there? Leave such points out."
+        )
 
 
 def _condition_densely(model: Model, observations: tuple[Observation, ...]):

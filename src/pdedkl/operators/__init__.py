@@ -3,6 +3,7 @@
 from .base import Operator, high_order, identity
 from .coefficients import Coefficient, Parameter, bind, parameters_of
 from .derivatives import D, Diffusion, Directional, Divergence, Laplacian, Partial, along, check_coordinates
+from .equality import same
 from .shift import Shift
 from .symbol import Symbol
 
@@ -24,4 +25,5 @@ __all__ = [
     "high_order",
     "identity",
     "parameters_of",
+    "same",
 ]

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..domain import Layout
-from .coefficients import AbstractCoefficient, as_coefficient, is_number
+from .coefficients import AbstractCoefficient, as_coefficient, is_number, with_distinct_names
 from .symbol import Symbol
 
 Field = Callable[[Float[Array, " d"]], Array]
@@ -311,7 +311,7 @@ def as_operator(value: Any) -> Operator:
 def add(*operators: Operator) -> Operator:
     common_layout(*operators)
     terms = [term for op in operators for term in (op.terms if isinstance(op, Sum) else (op,))]
-    return Sum(tuple(terms))
+    return with_distinct_names(Sum(tuple(terms)))
 
 
 def scale(factor: Any, operator: Operator) -> Operator:
@@ -319,8 +319,8 @@ def scale(factor: Any, operator: Operator) -> Operator:
     if isinstance(operator, Sum):
         return Sum(tuple(scale(coefficient, term) for term in operator.terms))
     if isinstance(operator, Scaled):
-        return Scaled(coefficient * operator.coefficient, operator.operator)
-    return Scaled(coefficient, operator)
+        return with_distinct_names(Scaled(coefficient * operator.coefficient, operator.operator))
+    return with_distinct_names(Scaled(coefficient, operator))
 
 
 def compose(outer: Operator, inner: Operator) -> Operator:
@@ -333,7 +333,7 @@ def compose(outer: Operator, inner: Operator) -> Operator:
         return inner
     if isinstance(inner, Identity):
         return outer
-    return outer.after(inner) or Composed(outer, inner)
+    return outer.after(inner) or with_distinct_names(Composed(outer, inner))
 
 
 def common_layout(*operators: Operator) -> Layout | None:
@@ -347,5 +347,5 @@ def common_layout(*operators: Operator) -> Layout | None:
 def high_order(operator: Operator) -> ValueError:
     return ValueError(
         f"{operator} is of order {operator.order}, and closed forms go up to order 2: "
-        'build the model with engine="autodiff".'
+        'pass engine="autodiff" to fit, or to Model.'
     )

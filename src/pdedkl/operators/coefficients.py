@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import equinox as eqx
@@ -11,6 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+
+from .equality import same
+
+# What unnamed functions are called, in the order in which an operator holds them.
+LETTERS = "abcdefgh"
 
 
 class AbstractCoefficient(eqx.Module):
@@ -71,8 +77,7 @@ class Coefficient(AbstractCoefficient):
                 raise TypeError(f"Coefficient(fn, *parameters) takes Parameter objects after fn: got {parameter!r}.")
         self.fn = fn
         self.parameters = parameters
-        default = getattr(fn, "__name__", "a")
-        self.name = name or ("a" if default == "<lambda>" else default)
+        self.name = name or name_of_function(fn, "a")
 
     def __call__(self, q: Array) -> Array:
         value = jnp.asarray(self.fn(q, *(parameter.value for parameter in self.parameters)))
@@ -140,6 +145,12 @@ def multiply(left: AbstractCoefficient, right: AbstractCoefficient) -> AbstractC
     return Product(right, left) if isinstance(right, Constant) else Product(left, right)
 
 
+def name_of_function(fn: Callable, otherwise: str) -> str:
+    """The function's own name; a lambda and a callable object have none."""
+    name = getattr(fn, "__name__", "<lambda>")
+    return otherwise if name == "<lambda>" else name
+
+
 def is_number(value: Any) -> bool:
     """A real scalar, also as an array of no axes."""
     return np.ndim(value) == 0 and eqx.is_array_like(value) and not np.iscomplexobj(value)
@@ -158,8 +169,8 @@ def as_coefficient(value: Any) -> AbstractCoefficient:
     )
 
 
-def parameters_of(tree: Any) -> dict[str, Array]:
-    """The raw values of all parameters in a tree, by name; the same name must start from the same value."""
+def parameters_of(tree: Any) -> dict[str, Parameter]:
+    """All parameters in a tree, by name; the same name must be positive or not, and start from the same value."""
     found: dict[str, Parameter] = {}
     for leaf in jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, Parameter)):
         if isinstance(leaf, Parameter):
@@ -170,15 +181,45 @@ def parameters_of(tree: Any) -> dict[str, Array]:
                     f"Parameter {leaf.name!r} appears in two forms, {known.described()} and {leaf.described()}: one "
                     "name is one unknown. Make it once and use that object everywhere."
                 )
-    return {name: parameter.raw for name, parameter in found.items()}
+    return found
 
 
 def bind(tree: Any, values: dict[str, Array]) -> Any:
     """The same tree with every parameter that `values` names set to the raw value given there."""
+    return _with(tree, Parameter, lambda found: _bound(found, values))
 
-    def replace(leaf: Any) -> Any:
-        if isinstance(leaf, Parameter) and leaf.name in values:
-            return eqx.tree_at(lambda parameter: parameter.raw, leaf, values[leaf.name])
-        return leaf
 
-    return jax.tree.map(replace, tree, is_leaf=lambda node: isinstance(node, Parameter))
+def _bound(parameter: Parameter, values: dict[str, Array]) -> Parameter:
+    if parameter.name not in values:
+        return parameter
+    return eqx.tree_at(lambda one: one.raw, parameter, values[parameter.name])
+
+
+def with_distinct_names(tree: Any) -> Any:
+    """The same operator, with another letter or number for a function whose name another function has already.
+
+    So one name is one function within an operator, on paper and in model files: `a(q) ∂/∂x + b(q)`.
+    """
+    owners: dict[str, Any] = {}
+
+    def renamed(coefficient: Coefficient) -> Coefficient:
+        fn = coefficient.fn
+        name = next(name for name in _names_like(coefficient.name) if same(owners.get(name, fn), fn))
+        owners[name] = fn
+        return coefficient if name == coefficient.name else Coefficient(fn, *coefficient.parameters, name=name)
+
+    return _with(tree, Coefficient, renamed)
+
+
+def _names_like(name: str) -> Iterator[str]:
+    """The name itself, then `b`, `c`, … after a single letter, and `name_2`, `name_3`, … without end."""
+    yield name
+    if name in LETTERS:
+        yield from LETTERS[LETTERS.index(name) + 1 :]
+    yield from (f"{name}_{number}" for number in itertools.count(2))
+
+
+def _with(tree: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    """The same tree with every part of one kind changed."""
+    of_kind = lambda node: isinstance(node, kind)
+    return jax.tree.map(lambda node: change(node) if of_kind(node) else node, tree, is_leaf=of_kind)

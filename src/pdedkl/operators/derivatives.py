@@ -13,8 +13,11 @@ from jaxtyping import Array, Float
 
 from ..domain import Coordinates, Layout
 from .base import Field, Operator, high_order
-from .coefficients import AbstractCoefficient, as_coefficient, is_number
+from .coefficients import AbstractCoefficient, as_coefficient, is_number, name_of_function
 from .symbol import Symbol
+
+# Vectors of more entries than this are printed as a letter.
+WRITTEN_OUT = 4
 
 
 class Partial(Operator):
@@ -141,7 +144,7 @@ class Directional(Operator):
         return jnp.zeros(self.x.dim).at[np.asarray(self.x.indices)].set(v)
 
     def __str__(self) -> str:
-        return f"v(q)·∇_{self.x}" if callable(self.vector) else f"v·∇_{self.x}"
+        return f"{_written(self.vector, 'v')}·∇_{self.x}"
 
 
 class Diffusion(Operator):
@@ -181,7 +184,7 @@ class Diffusion(Operator):
         return _second_order_symbol(self.a, q, self.x)
 
     def __str__(self) -> str:
-        return f"{'a(q)' if callable(self.a) else 'a'}:∇∇_{self.x}"
+        return f"{_written(self.a, 'a')}:∇∇_{self.x}"
 
 
 class Divergence(Operator):
@@ -233,7 +236,7 @@ class Divergence(Operator):
         return jnp.diagonal(changes) if ndim == 1 else jnp.einsum("iij->j", changes)
 
     def __str__(self) -> str:
-        return f"∇_{self.x}·({'a(q)' if callable(self.a) else 'a'} ∇_{self.x})"
+        return f"∇_{self.x}·({_written(self.a, 'a')} ∇_{self.x})"
 
 
 def along(u: Callable[[Array], Array], v: Any) -> Callable[[Array], Array]:
@@ -304,6 +307,19 @@ def _tensor_at(a: Any, q: Array) -> Array:
 
 def _as_matrix(a: Array, k: int) -> Array:
     return a if a.ndim == 2 else jnp.diag(jnp.broadcast_to(a, (k,)))
+
+
+def _written(value: Any, letter: str) -> str:
+    """A number or a short vector as it is, a function by its name, anything longer by a letter."""
+    if isinstance(value, AbstractCoefficient):
+        return str(value)
+    if callable(value):
+        return f"{name_of_function(value, letter)}(q)"
+    array = value.value if isinstance(value, _ConstantTensor) else value
+    if isinstance(array, jax.core.Tracer) or array.ndim > 1 or array.size > WRITTEN_OUT:
+        return letter
+    numbers = [f"{number:g}" for number in np.atleast_1d(array)]
+    return f"({', '.join(numbers)})" if array.ndim else numbers[0]
 
 
 def _call_or_constant(value: Any, q: Array, what: str, shape: tuple[int, ...]) -> Array:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 
 from ..observations import Learned, Observation
+from ..operators import same
 from ..operators.base import Identity
 from .conditions import Statement
 
@@ -59,7 +59,7 @@ def merged(rows: list[Row], noisy: bool) -> list[Observation]:
 
 
 def _alike(one: Statement, other: Statement) -> bool:
-    return _same_noise(one.noise, other.noise) and bool(eqx.tree_equal(one.operator, other.operator))
+    return _same_noise(one.noise, other.noise) and same(one.operator, other.operator)
 
 
 def _same_noise(one: Any, other: Any) -> bool:

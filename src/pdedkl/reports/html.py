@@ -16,7 +16,7 @@ import numpy as np
 
 from ..files import write_atomically
 from ..inference import Posterior
-from ..observations import Learned, Observation
+from ..observations import Learned, Observation, default_name
 from ..operators import Parameter
 from . import figures, inside
 from .explorer import explorer
@@ -231,8 +231,8 @@ def _observation(item: Observation, posterior: Posterior) -> dict[str, Any]:
         noise = "one per point"
     else:
         noise = "exact" if float(item.noise) == 0 else f"{float(item.noise):.2g}"
-    operator = "u" if str(item.operator) == "1" else f"({item.operator}) u"
-    name = "" if item.name == str(item.operator) else item.name
+    operator = default_name(item.operator)
+    name = "" if item.name == operator else item.name
     return {"name": name, "operator": operator, "points": len(item), "noise": noise}
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..inference import Posterior
-from ..inference.evidence import MATRICES_PER_STEP
+from ..inference.memory import peak_bytes
+from ..operators import same
 from ..problems import Problem
 from ..reports import Results
 from .folder import Config
@@ -17,7 +18,7 @@ OF_U = ("error_u", "coverage_u", "z_rms_u", "nlpd_u", "crps_u", "sharpness_u", "
 
 
 def measured(posterior: Posterior, problem: Problem, config: Config, results: Results) -> dict[str, Any]:
-    """Errors are relative L2 errors on fresh points, as fractions; `peak_memory_bytes` is that of a training step."""
+    """Errors are relative L2 errors on fresh points, as fractions; `peak_memory_bytes` is the most the process held."""
     training, data = posterior.training, posterior.observations
     n = sum(map(len, data))
     found = {
@@ -27,7 +28,7 @@ def measured(posterior: Posterior, problem: Problem, config: Config, results: Re
         "recipe": training.recipe,
         "seed": config.seed,
         "n_u": sum(len(item) for item in data if item.operator.order == 0),
-        "n_f": sum(len(item) for item in data if str(item.operator) == str(problem.operator)),
+        "n_f": sum(len(item) for item in data if same(item.operator, problem.operator)),
         "n": n,
         "latent_dim": int(posterior.model.kernel.components[0].log_lengthscale.size),
         "kernel": training.kernel,
@@ -44,7 +45,7 @@ def measured(posterior: Posterior, problem: Problem, config: Config, results: Re
         "train_seconds": training.seconds,
         "trace_seconds": training.trace_seconds,
         "compile_seconds": training.compile_seconds,
-        "peak_memory_bytes": 8 * MATRICES_PER_STEP * n * n,
+        "peak_memory_bytes": peak_bytes(),
     }
     return {name: _finite(value) for name, value in found.items()}
 

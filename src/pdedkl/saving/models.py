@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import os
@@ -16,6 +17,7 @@ import numpy as np
 
 from ..inference import Posterior
 from ..inference.iterative import Iterative
+from ..model import positive_names
 from ..observations import Learned, Observation
 from ..operators import Parameter
 from ..parsing import parse_json
@@ -103,6 +105,7 @@ def _restored(
         values = {name: decoder.decode(entry["values"], f"functions.{name}") for name, entry in wanted.items()}
         if unused := sorted(set(tensors) - decoder.used) + sorted(set(wanted) - set(decoder.of_point)):
             raise MisfitError(f"{', '.join(unused)} belongs to nothing")
+        posterior = _with_forms(posterior)
         check_posterior(posterior)
     for name, fn in decoder.of_point.items():
         check_values(path, name, fn, values[name], posterior)
@@ -133,6 +136,13 @@ def _fitting(path: Any) -> Iterator[None]:
         ) from None
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"The model file {path} does not fit together: {str(error).rstrip('.')}. {AGAIN}") from None
+
+
+def _with_forms(posterior: Posterior) -> Posterior:
+    """Older files do not say which parameters of the model are positive; the operators that hold them do."""
+    model = copy.copy(posterior.model)
+    object.__setattr__(model, "positive", positive_names([item.operator for item in posterior.observations]))
+    return dataclasses.replace(posterior, model=model)
 
 
 def _with_rows(posterior: Posterior) -> Posterior:

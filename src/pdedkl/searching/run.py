@@ -69,7 +69,10 @@ def search(
         raise ValueError("model='gp' has no latent dimension to search: use model='dkl' or 'linear'.")
     _check_fit_options(fit_options)
     shape = {"layout": domain.layout, "lower": domain.lower.tolist(), "upper": domain.upper.tolist()}
-    named = {name: repr(value) for name, value in fit_options.items() if name != "callbacks"}
+    named = {name: repr(value) for name, value in fit_options.items() if name not in ("callbacks", "validation")}
+    if (validation := fit_options.get("validation")) is not None:
+        # Arrays print without their entries, so these count by what they hold.
+        named["validation"] = fingerprint(check_observations(validation, beside=found))
     searcher = Searcher(
         space,
         Fit(problem, found, {"recipe": recipe, "model": model, "seed": seed, **fit_options}),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,12 +10,14 @@ from typing import Any
 
 from ..compilation import make_room
 from ..domain import Domain
+from ..inference.iterative import chosen_solver
 from ..inference.memory import fits, most_that_fit
-from ..inference.posterior import Posterior, condition
-from ..observations import Observation, check_observations
+from ..inference.posterior import MATRICES, Posterior, condition
+from ..model import ENGINES
+from ..observations import Observation, check_in_domain, check_observations
 from ..precision import require_float64
-from .journal import Journal, fingerprint
-from .monitor import Callback, Monitor, Step, display, preparation
+from .journal import Journal, fingerprint, recorded
+from .monitor import Callback, Monitor, Step, display
 from .paper import Paper
 from .phases import Trainer
 from .recipes import Default, Options
@@ -31,6 +32,8 @@ RECIPES = ("default", "paper")
 MATRICES_OF_TRAINING = 6
 # Values to train on where those of all do not fit into memory: enough for kernel and noise, in reasonable time.
 TRAINED_VALUES = 4000
+# Fewer would not tell a kernel from noise.
+FEWEST_TRAINED_VALUES = 10
 
 # Fresh values of the source and of each kind of condition that set the size of error bars.
 CALIBRATING_POINTS = 500
@@ -44,6 +47,8 @@ class Training:
     the data, the largest over the observations: what to expect between the data. `validated` is the same for validation
     data, if there were any. `rejected` counts steps that were not finite and therefore not taken. Of its `seconds`, JAX
     took `compile_seconds` to compile programs or to load them from its cache, and `trace_seconds` to write them down.
+    Time and `history` include those of earlier processes where the run was resumed. `trained_values` is how many values
+    were trained on, and `solver` what the posterior was conditioned with.
 
     Predictions do not depend on it, so any two of them are equal to a compiled function.
     """
@@ -62,6 +67,8 @@ class Training:
     trace_seconds: float
     compile_seconds: float
     history: tuple[Step, ...]
+    trained_values: int | None = None
+    solver: str | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Training)
@@ -88,6 +95,9 @@ def fit(
     groups: int | None = None,
     prior_strength: float | None = None,
     accuracy: float | None = None,
+    engine: str = "closed-form",
+    solver: str = "auto",
+    trained_values: int | None = None,
     validation: Sequence[Observation] | Observation | None = None,
     calibrate: bool | None = None,
     checkpoint: str | Path | None = None,
@@ -113,8 +123,10 @@ def fit(
     are none, as of a domain, values of the data left out one by one. `calibrate` turns that off, or on for the paper's
     recipe, which has none.
 
-    Where the matrices that training needs do not fit into memory, it trains on a part of the data, says so, and
-    conditions on all of them.
+    `engine="autodiff"` is for operators of order three and more, and slower. `trained_values` is how many of the values
+    kernel and noise are learned from; the posterior is conditioned on all. By default these are all values, or 4000
+    where the matrices of training are too large for the machine's memory. `solver` is that of `condition`. Both
+    defaults depend on how much memory the machine has, not on what is free, and a checkpoint keeps what they were.
 
     With a `checkpoint` the run is stored in that file as it goes on; called again after a kill, with the same
     arguments, it continues and ends in exactly the same parameters. Ctrl-C ends the run after the step under way and
@@ -133,34 +145,44 @@ def fit(
     if prior_strength is not None and not 0 <= prior_strength < float("inf"):
         raise ValueError(f"`prior_strength` needs a finite number that is not negative: got {prior_strength!r}.")
     check_accuracy(accuracy, recipe)
+    _check("engine", engine, ENGINES)
+    if trained_values is not None and not (isinstance(trained_values, int) and trained_values >= FEWEST_TRAINED_VALUES):
+        raise ValueError(
+            f"`trained_values` needs a whole number of at least {FEWEST_TRAINED_VALUES}, or None to have it chosen: "
+            f"got {trained_values!r}."
+        )
     if given[0].points.shape[1] != domain.dim:
         raise ValueError(
             f"The observations have {given[0].points.shape[1]} coordinates and the domain has {domain.dim}: "
             "observe at points of that domain, all its coordinates in their order."
         )
+    check_in_domain(domain, given)
     constant = constant_part(given) if recipe == "default" else 0.0
     found = without_rounding(about(given, constant))
-    fresh = () if validation is None else about(check_observations(validation), constant)
+    fresh = () if validation is None else about(check_observations(validation, beside=given), constant)
+    check_in_domain(domain, fresh)
     chooser = Validation(fresh, found) if fresh else None
-    options = Options(model, seed, latent_dim, prior_strength, groups, accuracy, chooser)
+    options = Options(model, seed, latent_dim, prior_strength, groups, accuracy, chooser, engine)
     box = (domain.layout, domain.lower.tolist(), domain.upper.tolist())
-    part = _trainable(found, seed)
-    key = fingerprint((*part, *fresh), recipe=recipe, options=options, box=box, fresh=len(fresh))
+    plan = _plan(sum(map(len, found)), solver, trained_values, recorded(checkpoint))
+    part = subsample(found, plan["trained_values"], seed)
+    key = fingerprint((*part, *fresh), recipe=recipe, options=options, box=box, fresh=len(fresh), plan=plan)
     make_room()
-    begin, (traced, compiled) = time.monotonic(), preparation()
+    journal = Journal(checkpoint, key, checkpoint_every, plan)
     with display(progress) as shown:
-        monitor = Monitor(callbacks=(*callbacks, *shown))
-        trainer = Trainer(Journal(checkpoint, key, checkpoint_every), monitor)
+        monitor = Monitor(callbacks=(*callbacks, *shown), past=journal.past)
+        journal.log = monitor.log
+        trainer = Trainer(journal, monitor)
         with monitor.interruptible():
             run = (Paper if recipe == "paper" else Default)(domain, part, options, trainer)
             best = run.run()
     trained = best.trained
-    posterior = condition(with_constant(trained.model, constant), given)
+    posterior = condition(with_constant(trained.model, constant), given, solver=plan["solver"])
     if recipe == "default" if calibrate is None else calibrate:
         new_values = getattr(problem, "fresh", None)
         known = new_values(CALIBRATING_POINTS, seed=seed, purpose="calibration") if new_values else ()
         posterior = posterior.calibrated(known)
-    tracing, compiling = preparation()
+    log = monitor.log()
     report = Training(
         recipe=recipe,
         model=model,
@@ -172,10 +194,12 @@ def fit(
         validated=None if best.validated is None else best.validated.error,
         rejected=trainer.rejected,
         stopped=monitor.stopped,
-        seconds=time.monotonic() - begin,
-        trace_seconds=tracing - traced,
-        compile_seconds=compiling - compiled,
-        history=tuple(monitor.history),
+        seconds=log.seconds,
+        trace_seconds=log.trace_seconds,
+        compile_seconds=log.compile_seconds,
+        history=log.history,
+        trained_values=plan["trained_values"],
+        solver=plan["solver"],
     )
     return replace(posterior, training=report)
 
@@ -187,18 +211,22 @@ def check_accuracy(accuracy: float | None, recipe: str) -> None:
         raise ValueError("`accuracy` is for the default recipe: the paper's takes a fixed number of steps.")
 
 
-def _trainable(data: tuple[Observation, ...], seed: int) -> tuple[Observation, ...]:
-    """All of the data, or as many as there is memory to train on."""
-    n = sum(map(len, data))
-    if fits(n, MATRICES_OF_TRAINING):
-        return data
-    part = subsample(data, min(TRAINED_VALUES, most_that_fit(MATRICES_OF_TRAINING)), seed)
-    warnings.warn(
-        f"{n} values are too many to train on in the memory that is free: kernel and noise are learned from "
-        f"{sum(map(len, part))} of them, drawn at random, and the posterior is conditioned on all.",
-        stacklevel=3,
-    )
-    return part
+def _plan(n: int, solver: str, trained_values: int | None, earlier: dict[str, Any]) -> dict[str, Any]:
+    """How many values to train on and how to condition: as asked for, as recorded, or by the machine's memory."""
+    if trained_values is None:
+        trained_values = earlier.get("trained_values") or (
+            n if fits(n, MATRICES_OF_TRAINING) else min(TRAINED_VALUES, most_that_fit(MATRICES_OF_TRAINING))
+        )
+        if trained_values < n:
+            warnings.warn(
+                f"{n} values are too many to train on in the memory of this machine: kernel and noise are learned from "
+                f"{trained_values} of them, drawn at random, and the posterior is conditioned on all. "
+                "`trained_values` sets their number.",
+                stacklevel=3,
+            )
+    if solver == "auto" and "solver" in earlier:
+        solver = earlier["solver"]
+    return {"solver": chosen_solver(solver, n, MATRICES, None), "trained_values": min(trained_values, n)}
 
 
 def _check(name: str, value: str, known: Sequence[str]) -> None:

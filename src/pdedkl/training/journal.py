@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import re
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +22,40 @@ import numpy as np
 from ..archives import ArchiveError, opened
 from ..files import write_atomically
 from ..observations import Observation
+from ..operators import Coefficient
+from ..parsing import parse_json
+from .monitor import Log, Step
 
-FORMAT = "pdedkl checkpoint 1"
+FORMAT = "pdedkl checkpoint 2"
 PLACE = re.compile("(?P<kind>finished|current)/(?P<name>[^/]+)/(?P<field>[^/]+)")
-PROBES = 3  # points at which coefficients are compared
+SOLVERS = ("dense", "iterative")
+PROBES = 50  # points at which functions are compared
 State = dict[str, np.ndarray]
 
 
 class Journal:
-    """Finished phases and the state of the one under way; in a file if a path is given, `every` so many seconds."""
+    """Finished phases and the state of the one under way; in a file if a path is given, `every` so many seconds.
 
-    def __init__(self, path: str | Path | None, fingerprint: str, every: float = 2.0) -> None:
+    `plan` is what was chosen for the run besides its arguments; a run that goes on asks `recorded` for it. `log` tells
+    how the run went up to the state that is kept; `past` is what it told in the file that was read.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None,
+        fingerprint: str,
+        every: float = 2.0,
+        plan: dict[str, Any] | None = None,
+    ) -> None:
         self.path = None if path is None else Path(path)
         self.fingerprint = fingerprint
         self.every = every
+        self.plan = plan or {}
+        self.log: Callable[[], Log] = Log
+        self.past = Log()
         self.finished: dict[str, State] = {}
         self.current: tuple[str, State] | None = None
+        self._noted = self.past
         self._written = time.monotonic()
         if self.path is not None and self.path.exists():
             self._read(self.path)
@@ -60,14 +80,14 @@ class Journal:
         while not bool(state["done"]):
             keep = not stopped()
             if keep:
-                self.current = (name, state)
+                self.current, self._noted = (name, state), self.log()
                 self._write(force=False)
             state = step(state)
             if stopped():
                 self._write(force=keep)
                 return state
         self.finished[name] = state
-        self.current = None
+        self.current, self._noted = None, self.log()
         self._write(force=True)
         return state
 
@@ -83,6 +103,7 @@ class Journal:
         if self.path is None or not (force or time.monotonic() - self._written >= self.every):
             return
         arrays: dict[str, Any] = {"format": np.asarray(FORMAT), "fingerprint": np.asarray(self.fingerprint)}
+        arrays |= {"plan": _as_bytes(self.plan), "log": _as_bytes(asdict(self._noted))}
         for name, state in self.finished.items():
             arrays |= {f"finished/{name}/{key}": value for key, value in state.items()}
         if self.current is not None:
@@ -95,21 +116,14 @@ class Journal:
         self._written = time.monotonic()
 
     def _read(self, path: Path) -> None:
-        try:
-            with opened(path) as archive:
-                arrays = {name: archive.array(name) for name in archive.names}
-        except ArchiveError as error:
-            raise _unreadable(path, error.what) from None
-        digest = str(arrays.pop("digest", ""))
-        expected = _digest(arrays)
-        if str(arrays.pop("format", "")) != FORMAT:
-            raise ValueError(f"{path} is not a checkpoint of this version of pdedkl: delete it to start anew.")
-        if str(arrays.pop("fingerprint", "")) != self.fingerprint:
+        arrays = _arrays(path)
+        if str(arrays.pop("fingerprint")) != self.fingerprint:
             raise ValueError(
-                f"{path} belongs to another run (other data, recipe or options): name another checkpoint, or delete it."
+                f"{path} belongs to another run (other data, recipe, options or version of pdedkl): name another "
+                "checkpoint, or delete it."
             )
-        if digest != expected:
-            raise _unreadable(path, "it is damaged")
+        del arrays["plan"]
+        self.past = self._noted = _log(path, arrays.pop("log"))
         states: dict[tuple[str, str], State] = {}
         for key, value in arrays.items():
             if not (place := PLACE.fullmatch(key)):
@@ -119,20 +133,80 @@ class Journal:
         self.current = next(((name, state) for (kind, name), state in states.items() if kind == "current"), None)
 
 
+def recorded(path: str | Path | None) -> dict[str, Any]:
+    """The plan in a checkpoint; empty where there is none."""
+    if path is None or not Path(path).exists():
+        return {}
+    path = Path(path)
+    plan = _from_bytes(path, _arrays(path)["plan"])
+    if not (isinstance(plan, dict) and plan.get("solver", SOLVERS[0]) in SOLVERS and _is_count(plan)):
+        raise _unreadable(path, "its plan is damaged")
+    return plan
+
+
+def _is_count(plan: dict[str, Any]) -> bool:
+    return type(count := plan.get("trained_values", 1)) is int and count > 0
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """All that a checkpoint holds, once it is known to be whole."""
+    try:
+        with opened(path) as archive:
+            arrays = {name: archive.array(name) for name in archive.names}
+    except ArchiveError as error:
+        raise _unreadable(path, error.what) from None
+    digest = str(arrays.pop("digest", ""))
+    expected = _digest(arrays)
+    if str(arrays.pop("format", "")) != FORMAT:
+        raise ValueError(f"{path} is not a checkpoint of this version of pdedkl: delete it to start anew.")
+    if digest != expected:
+        raise _unreadable(path, "it is damaged")
+    if missing := {"fingerprint", "plan", "log"} - set(arrays):
+        raise _unreadable(path, f"it lacks {', '.join(sorted(missing))}")
+    return arrays
+
+
+def _log(path: Path, array: np.ndarray) -> Log:
+    try:
+        found = _from_bytes(path, array)
+        log = Log(**found | {"history": tuple(Step(**step) for step in found["history"])})
+        numbers = (log.seconds, log.trace_seconds, log.compile_seconds, *(step.seconds for step in log.history))
+    except (TypeError, KeyError):
+        raise _unreadable(path, "its log is damaged") from None
+    if not all(isinstance(number, int | float) for number in numbers):
+        raise _unreadable(path, "its log is damaged")
+    return log
+
+
+def _as_bytes(value: Any) -> np.ndarray:
+    return np.frombuffer(json.dumps(value).encode(), np.uint8)
+
+
+def _from_bytes(path: Path, array: np.ndarray) -> Any:
+    try:
+        return parse_json(array.tobytes(), "its text", finite=False)
+    except ValueError as error:
+        raise _unreadable(path, str(error).rstrip(".")) from None
+
+
 def _unreadable(path: Path | None, why: str) -> ValueError:
     return ValueError(f"{path} is no checkpoint that can be read ({why}): delete it to start anew.")
 
 
 def fingerprint(observations: Sequence[Observation], **options: Any) -> str:
-    """A digest of everything that a run depends on."""
-    digest = hashlib.sha256()
+    """A digest of everything that a run depends on: observations, options, and the version of the library.
+
+    A Python function differs from process to process, so it counts by its values at some of the points.
+    """
+    from .. import __version__
+
+    digest = hashlib.sha256(__version__.encode())
     for item in observations:
-        digest.update(f"{item.operator}|{item.name}|{item.noise_name}".encode())
-        for leaf in jax.tree.leaves(item):
-            if callable(leaf):  # a coefficient: two that print alike may differ
-                leaf = np.stack([np.asarray(leaf(q)) for q in item.points[:PROBES]])
-            if hasattr(leaf, "shape"):
-                digest.update(np.ascontiguousarray(leaf).tobytes())
+        digest.update(f"{jax.tree.structure(item)}|{item.noise_name}".encode())
+        places = item.points[np.unique(np.linspace(0, len(item) - 1, PROBES).astype(int))]
+        for leaf in jax.tree.leaves(item, is_leaf=lambda node: isinstance(node, Coefficient)):
+            values = jax.vmap(leaf)(places) if callable(leaf) else leaf
+            digest.update(f"{np.shape(values)}".encode() + np.ascontiguousarray(values).tobytes())
     digest.update(repr(sorted(options.items())).encode())
     return digest.hexdigest()
 

@@ -28,6 +28,16 @@ class Step:
     seconds_left: float
 
 
+@dataclass(frozen=True)
+class Log:
+    """How a run went so far, earlier processes included: its steps, and the seconds that it took."""
+
+    history: tuple[Step, ...] = ()
+    seconds: float = 0.0
+    trace_seconds: float = 0.0
+    compile_seconds: float = 0.0
+
+
 Callback = Callable[[Step], Any]
 
 _spent = {"trace": 0.0, "compile": 0.0}
@@ -59,11 +69,23 @@ class Monitor:
     """
 
     callbacks: Sequence[Callback] = ()
+    past: Log = Log()
     history: list[Step] = field(default_factory=list)
     stopped: str | None = None
     _begin: float = field(default_factory=time.monotonic)
+    _prepared: tuple[float, float] = field(default_factory=preparation)
     _phase: str = ""
     _phase_begin: float = 0.0
+
+    def log(self) -> Log:
+        """Everything up to now, with what earlier processes did of the same run."""
+        traced, compiled = (now - then for now, then in zip(preparation(), self._prepared))
+        return Log(
+            (*self.past.history, *self.history),
+            self.past.seconds + time.monotonic() - self._begin,
+            self.past.trace_seconds + traced,
+            self.past.compile_seconds + compiled,
+        )
 
     def report(
         self, phase: str, step: int, steps: int, objective: float, gradient: float, noise: dict[str, float]
@@ -74,7 +96,8 @@ class Monitor:
         done, spent = step - self._phase_step, now - self._phase_begin
         rate = done / spent if spent > 0 else 0.0
         left = (steps - step) / rate if rate > 0 else float("nan")
-        entry = Step(phase, step, objective, gradient, noise, now - self._begin, rate, left)
+        spent_in_all = self.past.seconds + now - self._begin
+        entry = Step(phase, step, objective, gradient, noise, spent_in_all, rate, left)
         self.history.append(entry)
         for callback in self.callbacks:
             if callback(entry) is True:

@@ -47,7 +47,7 @@ class Paper:
         self.candidates: list[Candidate] = []
 
     def run(self) -> Candidate:
-        model = starts.model_of(self._initial_kernel(), self.observations, noise=NOISE)
+        model = starts.model_of(self._initial_kernel(), self.observations, NOISE, self.options.engine)
         objective = Objective(model, self.observations, self.options.prior_strength or 0.0, kernel_priors=False)
         name = {"dkl": "network", "linear": "linear map", "gp": "inputs"}[self.options.model]
         self.candidates.append(Candidate(name, self._adam(name, objective)))
@@ -67,7 +67,11 @@ class Paper:
         points = jnp.concatenate([item.points for item in self.observations])
         lengthscale = mean_distances(jax.vmap(component.latent)(points))
         kernel = _with(kernel, jnp.log(lengthscale), jnp.zeros(1))
-        return _with(kernel, jnp.log(lengthscale), jnp.log(combined_variance(kernel, self.observations))[None])
+        return _with(
+            kernel,
+            jnp.log(lengthscale),
+            jnp.log(combined_variance(kernel, self.observations, self.options.engine))[None],
+        )
 
     def _adam(self, name: str, objective: Objective) -> Trained:
         # Adam acts on the weights themselves, not on weights in units of their prior.
@@ -124,12 +128,14 @@ def mean_distances(z: Float[Array, "n h"]) -> Float[Array, " h"]:
     return jnp.where(mean > 1e-12, mean, 1.0)
 
 
-def combined_variance(kernel: Kernel, observations: Sequence[Observation]) -> Float[Array, ""]:
+def combined_variance(
+    kernel: Kernel, observations: Sequence[Observation], engine: str = "closed-form"
+) -> Float[Array, ""]:
     """The variance of the u-data and of the f-data's projection `(k Aᵀ)(A k Aᵀ)⁻¹ y_f` together."""
     values = [item.values for item in observations if item.of_values]
     for item in observations:
         if not item.of_values:
-            posterior = condition(starts.model_of(kernel, [item], noise=1e-3), [item])
+            posterior = condition(starts.model_of(kernel, [item], 1e-3, engine), [item])
             values.append(jnp.asarray(posterior.predict(item.points).mean))
     everything = jnp.concatenate(values)
     variance, size = jnp.var(everything), jnp.mean(everything**2)

@@ -119,6 +119,7 @@ class Options:
     groups: int | None
     accuracy: float | None = None
     validation: Validation | None = field(default=None, repr=False)
+    engine: str = "closed-form"
 
     @property
     def strength(self) -> float:
@@ -197,7 +198,9 @@ class Default:
         return rows, strengths, _rank(sums.value) < _rank(found.trained.value) - clearly
 
     def _kernel_only(self, name: str, kernel: Kernel, part: Sequence[Observation]) -> Trained:
-        objective = Objective(starts.model_of(kernel, part, noise=0.1), part, self.options.strength)
+        objective = Objective(
+            starts.model_of(kernel, part, noise=0.1, engine=self.options.engine), part, self.options.strength
+        )
         return self.trainer.fit_kernel(name, objective, 15)
 
     def _projection(self, rows: np.ndarray, strengths: np.ndarray) -> None:
@@ -268,7 +271,7 @@ class Default:
 
     def _warm(self, kernel: Kernel, simpler: Candidate) -> Model:
         """A model of a richer kernel; its noise starts at what the simpler one gets wrong of left-out values."""
-        model = starts.model_of(kernel, self.observations)
+        model = starts.model_of(kernel, self.observations, engine=self.options.engine)
         wrong: dict[str, float] = {}
         for item in simpler.left_out_each:
             wrong[item.name] = max(item.error, wrong.get(item.name, 0.0))
@@ -282,7 +285,11 @@ class Default:
         return starts.with_noise(model, start)
 
     def _alternate(self, name: str, kernel: Kernel) -> None:
-        objective = Objective(starts.model_of(kernel, self.observations), self.observations, self.options.strength)
+        objective = Objective(
+            starts.model_of(kernel, self.observations, engine=self.options.engine),
+            self.observations,
+            self.options.strength,
+        )
         to_beat = self.best.trained.value if self.candidates else np.inf
         enough = lambda trained: self._enough(self._candidate(name, trained))
         self._keep(name, self.trainer.alternate(name, objective, ROUNDS, to_beat, enough=enough))

@@ -160,12 +160,17 @@ def on_each_input(domain: Domain, variance: float) -> Kernel:
     return additive(domain, variance=4 * variance / domain.dim)
 
 
-def model_of(kernel: Kernel, observations: Sequence[Observation], noise: float = INITIAL_NOISE) -> Model:
+def model_of(
+    kernel: Kernel,
+    observations: Sequence[Observation],
+    noise: float = INITIAL_NOISE,
+    engine: str = "closed-form",
+) -> Model:
     """The noise starts at a few per cent of the data, whatever the observations themselves would start from.
 
     That of zeros starts at the most that it may be: from above, its derivative hardly leads down.
     """
-    model = Model(kernel, observations)
+    model = Model(kernel, observations, engine=engine)
     scales, zeros = data_scales(observations), zero_levels(observations)
     start = {name: min(noise, NOISE_OF_ZEROS) if name in zeros else noise for name in model.log_noise}
     return with_noise(model, {name: jnp.log(level * scales[name]) for name, level in start.items()})
