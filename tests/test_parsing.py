@@ -45,7 +45,7 @@ def test_damaged_json(name, tmp_path):
     with pytest.raises(RunError, match=r"metrics\.json needs to be JSON.*solve again"):
         Folder(tmp_path).metrics()
     with pytest.raises(ValueError, match=r"config\.json needs to be JSON.*delete it"):
-        State(path, {}, Space([1, 2]))
+        State(path, {}, Space.of([1, 2]))
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path):

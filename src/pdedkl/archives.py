@@ -18,6 +18,8 @@ from typing import IO
 
 import numpy as np
 
+from .parsing import shortened
+
 MOST_BYTES = 2**31  # that are unpacked of one archive
 LIMIT = f"the limit of {MOST_BYTES / 2**30:g} GiB"
 MOST_DIRECTORY_BYTES = 2**24  # of the list of members, at the end of an archive: some 100,000 members
@@ -156,4 +158,4 @@ def _one_sentence(path: Path) -> Iterator[None]:
     except ArchiveError:
         raise
     except KNOWN as error:
-        raise ArchiveError(path, f"it is damaged ({str(error).rstrip('.') or type(error).__name__})") from None
+        raise ArchiveError(path, f"it is damaged ({shortened(error) or type(error).__name__})") from None

@@ -41,13 +41,19 @@ def parse_json(text: str | bytes, what: str, finite: bool = True) -> Any:
     except RecursionError:
         raise _too_deep(what) from None
     except ValueError as error:  # of the decoder, of a number, or of bytes that are no text
-        raise ValueError(f"{what} needs to be JSON and is not: {str(error).rstrip('.')}.") from None
+        raise ValueError(f"{what} needs to be JSON and is not: {shortened(error)}.") from None
     level = [found]
     for _ in range(MOST_LEVELS):
         level = [part for item in level if isinstance(item, dict | list) for part in _parts(item)]
         if not level:
             return found
     raise _too_deep(what)
+
+
+def shortened(text: object, most: int = 200) -> str:
+    """Part of a text that somebody else has written, for a sentence about it."""
+    whole = str(text).rstrip(".")
+    return whole if len(whole) <= most else f"{whole[: most // 2]} … {whole[-most // 2 :]}"
 
 
 def _parts(item: dict[str, Any] | list[Any]) -> Any:

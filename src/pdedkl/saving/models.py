@@ -20,7 +20,7 @@ from ..inference.iterative import Iterative
 from ..model import positive_names
 from ..observations import Learned, Observation
 from ..operators import Parameter
-from ..parsing import parse_json
+from ..parsing import parse_json, shortened
 from ..precision import require_float64
 from .checks import check_numbers, check_posterior, check_traced
 from .fields import MisfitError, described
@@ -135,7 +135,7 @@ def _fitting(path: Any) -> Iterator[None]:
             "with that class before loading."
         ) from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"The model file {path} does not fit together: {str(error).rstrip('.')}. {AGAIN}") from None
+        raise ValueError(f"The model file {path} does not fit together: {shortened(error, 600)}. {AGAIN}") from None
 
 
 def _with_forms(posterior: Posterior) -> Posterior:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_atomically
-from ..parsing import read_json
+from ..parsing import read_json, shortened
 from .evaluation import Evaluation
 from .space import Parameters, Space
 
@@ -58,12 +58,12 @@ class State:
             there = options if isinstance(options, dict) else {}
             other = [name for name in sorted({*there, *self.options}) if there.get(name) != self.options.get(name)]
             raise ValueError(
-                f"{path} belongs to another search, with other {', '.join(other)}: name another file, or delete it."
+                f"{path} belongs to another search, with other {shortened(', '.join(other))}: name another file, or delete it."
             )
         try:
             self._take(content, space)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"{path} is damaged ({error!r}): delete it to start anew.") from None
+            raise ValueError(f"{path} is damaged ({shortened(repr(error))}): delete it to start anew.") from None
 
     def _take(self, content: dict[str, Any], space: Space) -> None:
         entries = {int(item["number"]) - 1: item for item in [*content["evaluations"], *content["pending"]]}
