@@ -27,9 +27,9 @@ OPTIONS = (
     "--acquisition", "--workers", "--help", "--version", "--nothing", "--", "-",
 )  # fmt: skip
 VALUES = (
-    "", "x", "heat", "poisson", "heet", "gp", "paper", "sobol", "-1", "0", "2", "1.5", "nan", "inf", "1e999", "1-3", "3-1",
-    "9" * 30, "9" * 5000, "run", "damaged", "missing", "points.csv", "run/config.json", "é[/red]", "a\x00b", "$x^$", "/",
-    "x" * 300, "\udcff", "new.py", "--",
+    "", "x", "heat", "poisson", "heet", "gp", "paper", "sobol", "-1", "0", "2", "1.5", "nan", "inf", "1e999", "1-3",
+    "3-1", "9" * 30, "9" * 5000, "run", "damaged", "missing", "points.csv", "run/config.json", "é[/red]", "a\x00b",
+    "$x^$", "/", "x" * 300, "\udcff", "new.py", "--",
 )  # fmt: skip
 POINTS = "x1,x2\n0.1,0.2\n0.3,0.4\n"
 EVIL = "open('harmed', 'w').close()\n"

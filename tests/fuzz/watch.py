@@ -90,4 +90,5 @@ def complaint(error: Exception, path: Path | None) -> str:
 
 
 def sentence(text: str) -> bool:
-    return text.rstrip().endswith((".", "?")) and len(text.split()) > 4 and len(text) < LONGEST and "allow_pickle" not in text
+    ended = text.rstrip().endswith((".", "?"))
+    return ended and len(text.split()) > 4 and len(text) < LONGEST and "allow_pickle" not in text

@@ -57,9 +57,8 @@ class State:
         if options != self.options:
             there = options if isinstance(options, dict) else {}
             other = [name for name in sorted({*there, *self.options}) if there.get(name) != self.options.get(name)]
-            raise ValueError(
-                f"{path} belongs to another search, with other {shortened(', '.join(other))}: name another file, or delete it."
-            )
+            names = shortened(", ".join(other))
+            raise ValueError(f"{path} belongs to another search, with other {names}: name another file, or delete it.")
         try:
             self._take(content, space)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
