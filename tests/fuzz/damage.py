@@ -133,10 +133,11 @@ def damaged_array(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return out
 
 
-def fuzz(kind: str, make: Callable[[np.random.Generator], Any], path: Path, use: Callable[[Path], Any]) -> int:
-    """Write what `make` gives into the file, use it, for this fuzzer's share of cases; how many were refused.
+def fuzz(kind: str, make: Callable[[np.random.Generator], Any], path: Path, use: Callable[[Any], Any]) -> int:
+    """Use what `make` gives, for this fuzzer's share of cases; how many were refused.
 
-    A case that ends in any other way than by working or by a documented error is kept beside the file and reported.
+    Bytes are written into the file, and used by its path. A case that ends in any other way than by working or by a
+    documented error is kept beside the file and reported.
     """
     refused, failures = 0, []
     for number in range(max(1, CASES // len(FUZZERS))):
@@ -144,12 +145,13 @@ def fuzz(kind: str, make: Callable[[np.random.Generator], Any], path: Path, use:
         if isinstance(content, bytes):
             path.write_bytes(content)
         with watched(path) as outcome:
-            use(path)
+            use(path if isinstance(content, bytes) else content)
         refused += outcome.error is not None
-        if outcome.wrong:
+        if outcome.wrong and isinstance(content, bytes):
             kept = path.with_name(f"{kind}-{number}{path.suffix}")
-            if path.is_file():
-                kept.write_bytes(path.read_bytes())
-            failures.append(f"case {number} of seed {SEED}, kept as {kept}: {outcome.wrong}")
+            kept.write_bytes(content)
+            content = f"kept as {kept}"
+        if outcome.wrong:
+            failures.append(f"case {number} of seed {SEED}, {content}: {outcome.wrong}")
     assert not failures, f"{len(failures)} cases, such as\n" + "\n".join(failures[:8])
     return refused

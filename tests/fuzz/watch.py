@@ -21,7 +21,16 @@ import jax
 import pdedkl
 
 DOCUMENTED = (ValueError, TypeError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
-FORBIDDEN = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "pickle.find_class", "socket.")
+FORBIDDEN = (
+    "subprocess.Popen",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.fork",
+    "pickle.find_class",
+    "socket.connect",
+    "socket.bind",
+)
 LONGEST = 2000
 
 # Modules, which may be imported late; what says how much memory there is; and where compiled programs are kept.
