@@ -12,7 +12,7 @@ import numpy as np
 from watch import watched
 
 SEED = int(os.environ.get("PDEDKL_FUZZ_SEED", "0"))
-CASES = int(os.environ.get("PDEDKL_FUZZ_CASES", "1000"))  # of all fuzzers together
+CASES = int(os.environ.get("PDEDKL_FUZZ_CASES", "1000"))  # of all fuzzers together, in equal parts
 FUZZERS = ("model", "csv", "npz", "parquet", "checkpoint", "search", "config", "command line")
 
 # Pieces that mean something in one of the formats.
@@ -152,6 +152,6 @@ def fuzz(kind: str, make: Callable[[np.random.Generator], Any], path: Path, use:
             kept.write_bytes(content)
             content = f"kept as {kept}"
         if outcome.wrong:
-            failures.append(f"case {number} of seed {SEED}, {content}: {outcome.wrong}")
+            failures.append(f"case {number} of seed {SEED}, {str(content)[:300]}: {outcome.wrong}")
     assert not failures, f"{len(failures)} cases, such as\n" + "\n".join(failures[:8])
     return refused
