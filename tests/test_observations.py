@@ -34,7 +34,8 @@ def test_lists_and_integers_become_arrays_of_doubles():
 
 
 def test_an_observation_is_named_after_its_operator_unless_it_has_a_name():
-    assert observe(0.1, pk.D(T) - pk.Laplacian(X)).name == "∂/∂t - Δ_x"
+    assert observe(0.1, pk.D(T) - pk.Laplacian(X)).name == "(∂/∂t - Δ_x) u"
+    assert observe(0.1).name == "u" and observe(0.1, pk.D(T)).name == "∂/∂t u"
     assert observe(0.1, name="wall").name == "wall"
 
 
@@ -66,8 +67,8 @@ def test_known_noise_is_a_standard_deviation_and_is_not_learned(noise, variance)
 def test_noise_is_learned_by_default_under_the_name_of_the_observation():
     item = pk.Observation(pk.D(T), POINTS, VALUES)
     assert item.noise == pk.Learned()
-    assert item.noise_name == "∂/∂t"
-    assert list(model(item).noise()) == ["∂/∂t"]
+    assert item.noise_name == "∂/∂t u"
+    assert list(model(item).noise()) == ["∂/∂t u"]
     assert observe("learned", name="wall").noise_name == "wall"
     assert observe(pk.Learned("sensor"), name="wall").noise_name == "sensor"
 

@@ -14,7 +14,7 @@ from .regions import Piece, Region, log_volume_of_ball, uniform_in_ball
 
 # Groups of these names are time: what holds at its end follows from the equation and is not given.
 TIME = ("t", "time")
-# Points on faces and spheres are inside up to rounding.
+# Points on a sphere are inside up to rounding.
 ROUNDING = 1e-12
 
 # The names of a domain's groups and how many coordinates each has, in order: what makes two domains the same space.
@@ -145,7 +145,7 @@ class Domain:
         """For each point, whether it lies in the domain, up to rounding."""
         if points.shape[-1] != self.dim:
             raise ValueError(f"The domain has {self.dim} coordinates: got points of shape {points.shape}.")
-        rounding = ROUNDING * np.maximum(np.abs(self.lower), np.abs(self.upper))
+        rounding = 4 * np.finfo(float).eps * np.maximum(np.abs(self.lower), np.abs(self.upper))
         for x, ball in self._balls():
             rounding[list(x.indices)] = ROUNDING * (ball.radius + np.max(np.abs(ball.center)))
         inside = jnp.all((points >= self.lower - rounding) & (points <= self.upper + rounding), axis=-1)

@@ -110,11 +110,11 @@ def damage_run(folder, rng: np.random.Generator) -> list[str]:
     path = folder / name if name == "points.csv" else copy / name
     if name.endswith(".json") and rng.integers(4):
         content = json.loads(path.read_text())
-        if name == "config.json" and rng.integers(8) == 0:
+        if name == "config.json" and rng.integers(3) == 0:
             content["problem"] = choose(rng, ("evil.py", "../evil.py", str(folder / "evil.py")))
         elif name == "metrics.json" and rng.integers(3) == 0:
             path.unlink()
-        content = damaged_tree(content, rng) if rng.integers(4) else content
+        content = damaged_tree(content, rng) if rng.integers(3) else content
         path.write_text(json.dumps(content))
     else:
         path.write_bytes(damaged_bytes(path.read_bytes(), rng))

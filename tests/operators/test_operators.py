@@ -98,7 +98,12 @@ def test_operators_print_readably():
         "-∂/∂t + 2 Δ_x": -(pk.D(t) - 2 * pk.Laplacian(x)),
         "Δ_x[0:3:2]": pk.Laplacian(x[::2]),
         "∇_x·(a(q) ∇_x)": pk.Divergence(x, a),
-        "v·∇_x[0:2]": pk.Directional(x[:2], [1.0, 2.0]),
+        "(1, 2)·∇_x[0:2]": pk.Directional(x[:2], [1.0, 2.0]),
+        "a(q) ∂/∂t + b(q) + c(q) Δ_x": (
+            pk.Coefficient(lambda q: q[0]) * pk.D(t)
+            + pk.Coefficient(lambda q: q[1])
+            + pk.Coefficient(lambda q: q[2]) * pk.Laplacian(x)
+        ),
         "(∂/∂t + 1) Δ_x": (pk.D(t) + 1) @ pk.Laplacian(x),
     }
     for text, operator in shown.items():

@@ -14,7 +14,7 @@ import pdedkl as pk
 from pdedkl.inference.cholesky import factorise, solve
 from pdedkl.inference.evidence import linear_system
 from pdedkl.inference.gram import assemble
-from pdedkl.training.gauss_newton import TRUST, _jacobian, proposals
+from pdedkl.training.gauss_newton import TRUST, _jacobian, price_of_weights, proposals
 from pdedkl.training.objective import Objective, value_and_gradient
 from pdedkl.training.phases import _gauss_newton_step
 
@@ -60,11 +60,15 @@ def linearised(objective, x):
     return upper, system.noise, system.residual, alpha, _jacobian(objective, x, system, alpha)
 
 
-@pytest.fixture(scope="module", params=KERNELS)
-def found(request):
-    objective = Objective(pk.Model(KERNELS[request.param](), OBSERVATIONS), OBSERVATIONS)
+def prepared(kernel: str, strength: float = 0.1) -> Found:
+    objective = Objective(pk.Model(KERNELS[kernel](), OBSERVATIONS), OBSERVATIONS, strength)
     upper, *rest = map(np.asarray, linearised(objective, objective.start()))
     return Found(objective, np.triu(upper) + np.triu(upper, 1).T, *rest)
+
+
+@pytest.fixture(scope="module", params=KERNELS)
+def found(request):
+    return prepared(request.param)
 
 
 def test_jacobian_of_the_mean_with_the_function_held_fixed(found):
@@ -93,7 +97,7 @@ def test_jacobian_of_the_mean_with_the_function_held_fixed(found):
 
 def test_steps_solve_the_joint_gaussian_model(found):
     """Over the values `g` and the move `Δw`: least squares of `y − g − J Δw`, with both priors, as one dense solve."""
-    evidences, steps = map(np.asarray, proposals(found.objective, found.objective.start()))
+    evidences, steps, _ = map(np.asarray, proposals(found.objective, found.objective.start()))
     J, K, y, n = found.jacobian, found.gram, found.residual, len(found.residual)
     count = J.shape[1]
     assert evidences.shape == TRUST.shape and steps.shape == (len(TRUST), count)
@@ -126,3 +130,43 @@ def test_a_step_turns_a_direction_to_the_right_one():
     for _ in range(4):
         moved, after, _ = _gauss_newton_step(objective, moved, after)
     assert angle(moved) < 1e-3
+
+
+# ── weights integrated out ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("strength", [0.1, 10.0])
+def test_the_price_of_weights_is_that_of_the_linearised_model(strength):
+    """`½ log |I + J S Jᵀ K⁻¹ / γ|`, from matrices written out."""
+    found = prepared("sum with squares", strength)
+    K = found.gram + np.diag(found.noise)
+    tangent = found.jacobian @ found.jacobian.T / strength
+    expected = 0.5 * np.linalg.slogdet(np.eye(len(K)) + tangent @ np.linalg.inv(K))[1]
+    assert price_of_weights(found.objective, found.objective.start()) == pytest.approx(expected, rel=1e-8)
+
+
+def test_a_weight_is_integrated_out_as_by_quadrature():
+    """One weight that many values determine: `−log ∫ p(y | w) p(w) dw` against a sum over a fine grid."""
+    domain = pk.Domain(x=(0, 1))
+    points = np.linspace(0, 1, 25)[:, None]
+    data = [pk.Observation(pk.identity, points, np.sin(3 * points[:, 0]), noise=0.05)]
+    kernel = pk.deep(domain, pk.Affine(np.array([[1.0]])), variance=1.0)
+    for strength in (0.1, 1.0, 10.0):
+        objective = Objective(pk.Model(kernel, data), data, strength, kernel_priors=False)
+        x, grid = objective.start(), np.linspace(0.05, 8, 800)
+
+        def at(w, x=x, objective=objective):
+            return float(value_and_gradient(objective, np.concatenate([[w], x[1:]]))[0])
+
+        values = np.array([at(w) for w in grid])
+        best = grid[np.argmin(values)]
+        # Both signs of the weight give the same kernel; Laplace's approximation is of one of them.
+        area = np.sum(np.exp(values.min() - values)) * (grid[1] - grid[0])
+        exact = values.min() - np.log(area * np.sqrt(strength / (2 * np.pi)))
+        found = at(best) + price_of_weights(objective, np.concatenate([[best], x[1:]]))
+        assert found == pytest.approx(exact, abs=0.7), strength
+
+
+def test_weights_without_a_prior_have_no_price():
+    found = prepared("affine", 0.0)
+    assert price_of_weights(found.objective, found.objective.start()) == 0.0

@@ -10,6 +10,7 @@ import pytest
 
 import pdedkl as pk
 from pdedkl.training import objective as module
+from pdedkl.training import starts
 from pdedkl.training.objective import (
     NOISE_FLOOR,
     Objective,
@@ -102,7 +103,9 @@ def test_the_value_is_evidence_and_priors():
     weights += sum(float(np.sum(layer.offset**2)) for layer in layers if layer.offset is not None)
     kernel = 0.0
     for component in model.kernel.components:
-        kernel += float(np.sum(component.log_lengthscale**2)) / (2 * module.LOG_LENGTHSCALE_SPREAD**2)
+        # One group of two latent coordinates: distances in it are about √2, and it has all of the variance.
+        deviation = component.log_lengthscale - np.log(np.sqrt(2))
+        kernel += float(np.sum(deviation**2)) / (2 * module.LOG_LENGTHSCALE_SPREAD**2)
         deviation = component.base.log_variance - np.log(signal_variance(OBSERVATIONS))
         kernel += float(np.sum(deviation**2)) / (2 * module.LOG_VARIANCE_SPREAD**2)
     scales = data_scales(OBSERVATIONS)
@@ -112,6 +115,44 @@ def test_the_value_is_evidence_and_priors():
     evidence = float(pk.condition(model, OBSERVATIONS).objective)
     np.testing.assert_allclose(value, evidence + 0.5 * strength * weights + kernel, rtol=1e-12)
     assert jitter == 0
+
+
+@pytest.mark.parametrize("d", [2, 10, 50])
+def test_a_kernel_costs_the_same_in_any_number_of_inputs_before_anything_is_learned(d):
+    """Parameters that the data say nothing about are at the centres of their priors, however many there are."""
+    domain = pk.Domain(x=[(0, 1)] * d)
+    points = np.random.default_rng(0).uniform(size=(6, d))
+    data = [pk.Observation(pk.identity, points, VALUES[:6], noise=0.1)]
+    kernel = starts.on_inputs(domain, signal_variance(data))
+
+    def cost(kernel):
+        objective = Objective(pk.Model(kernel, data), data)
+        return float(objective._kernel_prior(objective.model(objective.start())))
+
+    richer = kernel
+    for build in (starts.on_each_input, starts.on_inputs):
+        richer += build(domain, 1e-2 * signal_variance(data))
+    # Two components start at four hundredths of the variance; the first at four times, with length scale √d.
+    one = np.log(4.0) ** 2 / (2 * module.LOG_VARIANCE_SPREAD**2)
+    small = np.log(0.04) ** 2 / (2 * module.LOG_VARIANCE_SPREAD**2)
+    np.testing.assert_allclose([cost(kernel), cost(richer)], [one, one + 2 * small], rtol=1e-12)
+    assert cost(richer) - cost(kernel) < 1.0
+
+
+def test_groups_share_the_variance_and_unequal_ones_cost():
+    """Four groups with a quarter of the variance each cost nothing; one of them smaller by `e⁴` costs for itself."""
+    domain = pk.Domain(x=[(0, 1)] * 4)
+    data = [pk.Observation(pk.identity, np.random.default_rng(0).uniform(size=(6, 4)), VALUES[:6], noise=0.1)]
+    kernel = pk.additive(domain, variance=signal_variance(data) / 4)
+
+    def cost(kernel):
+        objective = Objective(pk.Model(kernel, data), data)
+        return float(objective._kernel_prior(objective.model(objective.start())))
+
+    assert cost(kernel) == pytest.approx(0.0, abs=1e-20)
+    unequal = eqx.tree_at(lambda k: k.components[0].base.log_variance, kernel, replace_fn=lambda v: v.at[0].add(-4.0))
+    # The mean falls by one; the deviations from it are -3, 1, 1, 1.
+    assert cost(unequal) == pytest.approx((1 + 9 + 3) / (2 * module.LOG_VARIANCE_SPREAD**2))
 
 
 def test_what_is_zero_everywhere_is_conditioned_on():

@@ -23,8 +23,8 @@ def fits(n: int, matrices: int, announce: bool = False) -> bool:
     lacking = _lacking(matrices * n * n, _usable_bytes())
     if lacking is not None and announce:
         warnings.warn(
-            f"{n} values need {matrices} matrices of {n} × {n}, {lacking.words} on this machine: solved by conjugate "
-            "gradients, without the matrix.",
+            f"{n} values need {matrices} matrices of {n} × {n}, {lacking.words} are what this machine has for them: "
+            "solved by conjugate gradients, without the matrix.",
             stacklevel=3,
         )
     return lacking is None
@@ -35,7 +35,7 @@ def check_columns_fit(n: int, columns: int) -> None:
     if (lacking := _lacking(2 * n * columns, available_bytes())) is not None:
         raise MemoryError(
             f"{n} observed values need two arrays of {n} × {columns} even without their Gram matrix, {lacking.words} "
-            "now: use fewer, or a machine with more memory."
+            "are free: use fewer, or a machine with more memory."
         )
 
 
@@ -43,7 +43,7 @@ def check_fits(n: int, matrices: int, what: str = "observed values") -> None:
     """Refuse `matrices` arrays of `n × n` doubles that the device cannot hold, before anything is computed."""
     if (lacking := _lacking(matrices * n * n, available_bytes())) is not None:
         raise MemoryError(
-            f"{n} {what} need {matrices} matrices of {n} × {n}, {lacking.words} now: use at most "
+            f"{n} {what} need {matrices} matrices of {n} × {n}, {lacking.words} are free: use at most "
             f"{_most(matrices, lacking.there)}, end other programs, or use a machine with more memory."
         )
 
@@ -64,7 +64,7 @@ class _Lack(NamedTuple):
 
     @property
     def words(self) -> str:
-        return f"{_size(self.needed)}, and there are {_size(self.there)}"
+        return f"{_size(self.needed)}, and {_size(self.there)}"
 
 
 def _lacking(doubles: int, there: int | None) -> _Lack | None:

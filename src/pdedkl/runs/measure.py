@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..inference import Posterior
 from ..inference.memory import peak_bytes
-from ..operators import same
+from ..observations import Observation
+from ..operators import Operator, same
 from ..problems import Problem
 from ..reports import Results
 from .folder import Config
@@ -28,7 +30,7 @@ def measured(posterior: Posterior, problem: Problem, config: Config, results: Re
         "recipe": training.recipe,
         "seed": config.seed,
         "n_u": sum(len(item) for item in data if item.operator.order == 0),
-        "n_f": sum(len(item) for item in data if same(item.operator, problem.operator)),
+        "n_f": values_of(problem.operator, data),
         "n": n,
         "latent_dim": int(posterior.model.kernel.components[0].log_lengthscale.size),
         "kernel": training.kernel,
@@ -48,6 +50,11 @@ def measured(posterior: Posterior, problem: Problem, config: Config, results: Re
         "peak_memory_bytes": peak_bytes(),
     }
     return {name: _finite(value) for name, value in found.items()}
+
+
+def values_of(operator: Operator, data: Sequence[Observation]) -> int:
+    """How many of the values are of this operator."""
+    return sum(len(item) for item in data if same(item.operator, operator))
 
 
 def _factors(posterior: Posterior) -> dict[str, Any] | None:
