@@ -111,7 +111,7 @@ def damage_run(folder, rng: np.random.Generator) -> list[str]:
     if name.endswith(".json") and rng.integers(4):
         content = json.loads(path.read_text())
         if name == "config.json" and rng.integers(3) == 0:
-            content["problem"] = choose(rng, ("evil.py", "../evil.py", str(folder / "evil.py")))
+            content |= {"problem": choose(rng, ("evil.py", "../evil.py", str(folder / "evil.py"))), "dim": None}
         elif name == "metrics.json" and rng.integers(3) == 0:
             path.unlink()
         content = damaged_tree(content, rng) if rng.integers(3) else content

@@ -12,7 +12,7 @@ import ridge
 
 import pdedkl as pk
 from pdedkl.training import paper
-from pdedkl.training.journal import Journal, fingerprint
+from pdedkl.training.journal import FORMAT, Journal, fingerprint
 
 CASES = {"default": {"model": "linear"}, "paper": {"recipe": "paper", "model": "gp"}}
 
@@ -174,7 +174,7 @@ def save_array(path, _):
         (saved(format=np.asarray(FORMAT), fingerprint=np.asarray("other")), "no checkpoint that can be read"),
         (lambda path, good: of_another_run(path), "belongs to another run"),
     ],
-    ids="half cut empty text folder array objects foreign old-version no-digest other-run".split(),
+    ids=["half", "cut", "empty", "text", "folder", "array", "objects", "foreign", "old", "no digest", "other run"],
 )
 def test_files_that_are_no_checkpoint_of_this_run(write, words, stored, tmp_path):
     path = tmp_path / "run.ckpt"
