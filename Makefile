@@ -37,7 +37,7 @@ unit: $(VENV)/ready
 	$(RUN) -m pytest -n 2 --dist worksteal $(addprefix --ignore=,$(APPLICATIONS))
 	XLA_FLAGS="$(QUICK)" $(RUN) -m pytest -n 2 --dist worksteal $(APPLICATIONS)
 
-# Ten thousand damaged files and commands, in some minutes; `make test` has a thousand. Another seed has others.
+# Ten thousand damaged files and commands, in some minutes; `make test` has 1,600. Another seed has others.
 fuzz: $(VENV)/ready
 	PDEDKL_FUZZ_CASES=10000 XLA_FLAGS="$(QUICK)" $(RUN) -m pytest -n 2 --dist worksteal tests/fuzz
 

@@ -12,7 +12,7 @@ import numpy as np
 from watch import watched
 
 SEED = int(os.environ.get("PDEDKL_FUZZ_SEED", "0"))
-CASES = int(os.environ.get("PDEDKL_FUZZ_CASES", "1000"))  # of all fuzzers together, in equal parts
+CASES = int(os.environ.get("PDEDKL_FUZZ_CASES", "1600"))  # of all fuzzers together, in equal parts
 FUZZERS = ("model", "csv", "npz", "parquet", "checkpoint", "search", "config", "command line")
 
 # Pieces that mean something in one of the formats.
