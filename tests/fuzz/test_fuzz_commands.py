@@ -30,7 +30,7 @@ VALUES = (
     "3-1", "9" * 30, "9" * 5000, "run", "damaged", "missing", "points.csv", "run/config.json", "é[/red]", "a\x00b",
     "$x^$", "/", "x" * 300, "\udcff", "new.py", "--",
 )  # fmt: skip
-POINTS = "x1,x2\n0.1,0.2\n0.3,0.4\n"
+POINTS = "x1,x2,x[0],x[1]\n0.1,0.2,0.1,0.2\n0.3,0.4,0.3,0.4\n"  # by the names of tables and of Python
 EVIL = "open('harmed', 'w').close()\n"
 
 
