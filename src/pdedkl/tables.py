@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from .archives import ArchiveError, opened
+from .parsing import shortened
 
 KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".npz": "npz"}
 
@@ -122,9 +124,9 @@ def _number(file: Path, row: int, name: str, cell: str) -> float:
         value = float(text.replace("_", "?"))
     except ValueError:
         comma = " Write decimals with a point." if "," in text else ""
-        raise TableError(f"{place}: {text!r} is no number.{comma}") from None
+        raise TableError(f"{place}: {shortened(text)!r} is no number.{comma}") from None
     if not np.isfinite(value):
-        raise TableError(f"{place}: {text!r} is not finite. Repair it or remove the row.")
+        raise TableError(f"{place}: {shortened(text)!r} is not finite. Repair it or remove the row.")
     return value
 
 
@@ -138,8 +140,9 @@ def _read_parquet(file: Path, names: list[str]) -> Table:
         present = parquet.read_schema(file).names
         _check_columns(file, names, present)
         table = parquet.read_table(file, columns=names)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise TableError(f"{file} is no Parquet file that can be read: {str(error).splitlines()[0]}") from None
+    except (pyarrow.ArrowException, OSError, UnicodeError) as error:
+        why = (str(error).splitlines() or ["it is damaged"])[0]
+        raise TableError(f"{file} is no Parquet file that can be read: {shortened(why)}.") from None
     rows = np.arange(1, table.num_rows + 1)
     columns: dict[str, np.ndarray] = {}
     for name in names:
@@ -155,14 +158,13 @@ def _read_parquet(file: Path, names: list[str]) -> Table:
 
 def _read_npz(file: Path, names: list[str]) -> Table:
     try:
-        with np.load(file, allow_pickle=False) as archive:
-            _check_columns(file, names, archive.files)
-            arrays = {name: archive[name] for name in names}
-    except TableError:
-        raise
-    except (zipfile.BadZipFile, OSError, ValueError, EOFError) as error:
-        raise TableError(f"{file} is no NPZ file of plain arrays: {error}") from None
-    lengths = {name: len(array) if array.ndim else None for name, array in arrays.items()}
+        with opened(file) as archive:
+            _check_columns(file, names, archive.names)
+            arrays = {name: archive.array(name) for name in names}
+    except ArchiveError as error:
+        raise TableError(f"{error} Save it again, with numpy.savez.") from None
+    # An array without columns may claim any number of rows.
+    lengths = {name: len(array) if array.ndim and array.size else 0 for name, array in arrays.items()}
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):
             raise TableError(
@@ -171,7 +173,7 @@ def _read_npz(file: Path, names: list[str]) -> Table:
             )
     if len(set(lengths.values())) > 1:
         raise TableError(f"{file}: the arrays need one length, and have {lengths}.")
-    count = next(iter(lengths.values())) or 0
+    count = next(iter(lengths.values()), 0)
     columns = {name: array.astype(float) for name, array in arrays.items()}
     return Table(file, columns, np.arange(1, count + 1))
 
@@ -181,7 +183,8 @@ def _check_columns(file: Path, names: list[str], present: Sequence[str]) -> None
         if name not in present:
             close = get_close_matches(name.lower(), [other.lower() for other in present], n=1)
             hint = next((f" Did you mean {other!r}?" for other in present if close and other.lower() == close[0]), "")
-            raise MissingColumnError(f"{file} has no column {name!r}: it has {', '.join(map(repr, present))}.{hint}")
+            there = shortened(", ".join(map(repr, present)), 600)
+            raise MissingColumnError(f"{file} has no column {name!r}: it has {there}.{hint}")
         if list(present).count(name) > 1:
             raise TableError(f"{file} has the column {name!r} more than once: rename them.")
 

@@ -44,5 +44,5 @@ def environment(compiled_programs) -> dict[str, str]:
     return (
         dict(os.environ)
         | {name.upper(): str(value) for name, value in wanted.items()}
-        | {"PYTHONPATH": str(Path(__file__).parent)}
+        | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])}
     )

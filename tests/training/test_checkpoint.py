@@ -13,7 +13,7 @@ import ridge
 import pdedkl as pk
 from pdedkl.inference import memory
 from pdedkl.training import paper
-from pdedkl.training.journal import Journal, fingerprint, recorded
+from pdedkl.training.journal import FORMAT, Journal, fingerprint, recorded
 
 CASES = {"default": {"model": "linear"}, "paper": {"recipe": "paper", "model": "gp"}}
 
@@ -178,9 +178,10 @@ def save_array(path, _):
         (saved(format=np.array([{}], dtype=object)), "no checkpoint that can be read"),
         (saved(x=np.ones(3)), "not a checkpoint of this version"),
         (saved(format=np.asarray("pdedkl checkpoint 0")), "not a checkpoint of this version"),
+        (saved(format=np.asarray(FORMAT), fingerprint=np.asarray("other")), "no checkpoint that can be read"),
         (lambda path, good: of_another_run(path), "belongs to another run"),
     ],
-    ids=["half", "cut", "empty", "text", "folder", "array", "objects", "foreign", "old version", "other run"],
+    ids=["half", "cut", "empty", "text", "folder", "array", "objects", "foreign", "old", "no digest", "other run"],
 )
 def test_files_that_are_no_checkpoint_of_this_run(write, words, stored, tmp_path):
     path = tmp_path / "run.ckpt"
@@ -210,6 +211,43 @@ def test_damage_is_seen(stored, tmp_path):
         else:
             assert repr((found.finished, found.current)) == repr((good.finished, good.current))
     assert refused > 200
+
+
+def counting(**changes):
+    state = {"x": np.zeros(2), "value": np.asarray(np.inf), "step": np.asarray(0), "done": np.asarray(False)}
+    return {name: value for name, value in (state | changes).items() if value is not None}
+
+
+@pytest.mark.parametrize("place", ["finished", "current"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"done": None},
+        {"x": np.zeros(3)},
+        {"x": np.array(["a", "b"])},
+        {"x": np.array([0.0, np.nan])},
+        {"x": np.array([0.0, np.inf])},
+        {"value": np.asarray(np.nan)},
+        {"more": np.zeros(2)},
+    ],
+    ids=str,
+)
+def test_a_state_that_was_edited_is_refused(changes, place, tmp_path):
+    """With a digest that fits: it is written by the journal itself."""
+    path = tmp_path / "run.ckpt"
+
+    def one_step(state):
+        return state | {"step": state["step"] + 1, "done": np.asarray(True)}
+
+    journal = Journal(path, "key")
+    journal.finished, journal.current = {}, ("phase", counting(**changes))
+    if place == "finished":
+        journal.finished, journal.current = {"phase": counting(**changes)}, None
+    journal._write(force=True)
+    with pytest.raises(ValueError, match=r"run\.ckpt is no checkpoint.*'phase'.*delete it"):
+        Journal(path, "key").run("phase", counting, one_step)
+    path.unlink()
+    assert int(Journal(path, "key").run("phase", counting, one_step)["step"]) == 1
 
 
 POINTS = ridge.observations()[0]

@@ -9,8 +9,13 @@ import ridge
 from scipy.stats import norm
 
 import pdedkl as pk
+from pdedkl.training.journal import Journal
+from pdedkl.training.monitor import Monitor
+from pdedkl.training.objective import Objective
+from pdedkl.training.phases import Trainer
 from pdedkl.training.recipes import Candidate
-from pdedkl.training.validation import Score, Validation
+from pdedkl.training.starts import model_of
+from pdedkl.training.validation import Validation
 
 
 def fresh(n: int = 30, name: str = "u") -> pk.Observation:
@@ -31,18 +36,33 @@ def test_the_score_is_the_density_of_fresh_values():
 
 
 def test_fresh_values_overrule_the_evidence():
-    class Trained:
-        def __init__(self, value):
-            self.value, self.model = value, self
+    """Where `u` was measured it depends on one input, and elsewhere on another one as well.
 
-    class Fixed:
-        def score(self, model):
-            return Score(density=-model.value, error=1.0)
+    The evidence knows the measurements alone and prefers the kernel that sees one input. Fresh values, from everywhere,
+    prefer the kernel that sees all inputs and is less sure of itself.
+    """
 
-    by_heart, sound = Trained(-100.0), Trained(-50.0)
-    without = min([Candidate("a", by_heart), Candidate("b", sound)], key=lambda item: item.rank)
-    with_fresh = min([Candidate("a", by_heart, Fixed()), Candidate("b", sound, Fixed())], key=lambda item: item.rank)
-    assert (without.name, with_fresh.name) == ("a", "b")
+    def u(points):
+        return np.sin(3 * points[:, 0]) + np.maximum(points[:, 1] - 0.4, 0.0)
+
+    rng = np.random.default_rng(5)
+    where, elsewhere = rng.uniform(0, [1.0, 0.4, 0.4], (30, ridge.DIM)), rng.uniform(0, 1, (30, ridge.DIM))
+    data = [pk.Observation(pk.identity, where, u(where) + 0.01 * rng.normal(size=30), name="u")]
+    validation = Validation([pk.Observation(pk.identity, elsewhere, u(elsewhere), name="u")], data)
+    kernels = {
+        "one input": pk.deep(ridge.DOMAIN, pk.IdentityEmbedding(), groups=[(0,)]),
+        "all inputs": pk.ard(ridge.DOMAIN),
+    }
+    trainer = Trainer(Journal(None, ""), Monitor())
+    trained = {
+        name: trainer.fit_kernel(name, Objective(model_of(kernel, data), data), iterations=5)
+        for name, kernel in kernels.items()
+    }
+
+    def best(chooser):
+        return min((Candidate(name, found, chooser) for name, found in trained.items()), key=lambda c: c.rank).name
+
+    assert best(None) == "one input" and best(validation) == "all inputs"
 
 
 def test_fit_reports_the_error_of_fresh_values_and_is_not_conditioned_on_them():

@@ -21,6 +21,7 @@ from ..operators import Parameter
 from . import figures, inside
 from .explorer import explorer
 from .mathml import checked
+from .policy import policy
 from .results import Results, evaluate
 from .style import PAGE_CM, as_bytes
 
@@ -120,8 +121,13 @@ def write_report(
     measured = dict(results.metrics() if metrics is None else metrics)
     strengths = inside.sensitivity(posterior, problem, seed=seed)
     axes = tuple(sorted(np.argsort(-strengths, kind="stable")[:2].tolist())) if problem.domain.dim > 1 else (0, 0)
+    drawn = pictures(posterior, problem, results, seed) if shown is None else shown
+    explored = explorer(posterior, problem.domain, axes=(axes[0], axes[1]))
+    style = _style(drawn)
     page = _template().render(
         problem=problem,
+        policy=policy(explored.script, style),
+        style=style,
         mathml=checked(problem.mathml or ""),
         domain=str(problem.domain),
         conditions=[item.label for item in problem.statements if item.label != "source"],
@@ -133,13 +139,14 @@ def write_report(
         observations=[_observation(item, posterior) for item in posterior.observations],
         training=posterior.training,
         candidates=_candidates(posterior),
-        pictures=pictures(posterior, problem, results, seed) if shown is None else shown,
-        explorer=explorer(posterior, problem.domain, axes=(axes[0], axes[1])),
+        pictures=drawn,
+        explorer=explored,
         settings=_settings(settings or {}, posterior, seed),
         versions=_versions(),
         numbers={key: _number(value) for key, value in measured.items() if isinstance(value, int | float)},
     )
-    write_atomically(Path(path), page.encode("utf-8"))
+    # The name of a file may hold bytes that are no text.
+    write_atomically(Path(path), page.encode("utf-8", "replace"))
     return Path(path)
 
 
@@ -148,6 +155,12 @@ def _template() -> Any:
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(files(__package__).joinpath("report.html.jinja").read_text("utf-8"))
+
+
+def _style(drawn: Sequence[Picture]) -> str:
+    """Widths of pictures stand here, since a strict policy allows no style in an element."""
+    widths = [f"img.picture-{number} {{ max-width: {item.width:g}rem; }}" for number, item in enumerate(drawn, start=1)]
+    return "\n".join(["", files(__package__).joinpath("report.css").read_text("utf-8"), *widths, ""])
 
 
 def _accuracy(measured: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -1,36 +1,86 @@
-"""MathML that may go into a page as it is: presentation elements and no others."""
+"""MathML for a page: read, checked against a list, and written anew. What was given never reaches the page itself."""
 
 from __future__ import annotations
 
+from html import escape
+from typing import Any, NoReturn
 from xml.etree import ElementTree
 
 NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
-ELEMENTS = frozenset([
-    "math", "merror", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom", "mprescripts",
-    "mroot", "mrow", "ms", "mspace", "msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr",
-    "munder", "munderover", "none",
+# Elements that hold text and nothing else; a browser reads what is inside them as HTML.
+TOKENS = frozenset(["mi", "mn", "mo", "ms", "mspace", "mtext"])
+ELEMENTS = TOKENS | frozenset([
+    "math", "merror", "mfrac", "mmultiscripts", "mover", "mpadded", "mphantom", "mprescripts", "mroot", "mrow", "msqrt",
+    "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtr", "munder", "munderover", "none",
 ])  # fmt: skip
 ATTRIBUTES = frozenset([
     "accent", "accentunder", "columnalign", "columnlines", "columnspacing", "depth", "dir", "display", "displaystyle",
     "fence", "form", "height", "largeop", "linethickness", "lspace", "mathsize", "mathvariant", "maxsize", "minsize",
     "movablelimits", "rowalign", "rowspacing", "rspace", "scriptlevel", "separator", "stretchy", "symmetric",
-    "voffset", "width", "xmlns",
+    "voffset", "width",
 ])  # fmt: skip
+MOST_CHARACTERS, MOST_LEVELS = 100_000, 100
 
 
 def checked(text: str) -> str:
-    """The same text, if it is one `<math>` element; a page must not run what a formula brings along."""
+    """One `<math>` element with the same formula, made of presentation MathML alone.
+
+    **Arguments:**
+
+    - `text`: the formula as MathML. Comments and processing instructions are left out.
+
+    **Returns:** the formula, written anew from its elements, attributes and text; `""` for an empty one. Anything that
+    is not on the lists above is a `ValueError` that names it: a page must not run what a formula brings along.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"`mathml` needs a string with one <math> element: got {type(text).__name__}.")
     if not text.strip():
         return ""
+    if len(text) > MOST_CHARACTERS:
+        _refuse(f"of at most {MOST_CHARACTERS} characters", f"{len(text)}")
+    writer = _Writer()
+    parser = ElementTree.XMLParser(target=writer)
     try:
-        tree = ElementTree.fromstring(text)
-    except ElementTree.ParseError as error:
+        parser.feed(text.strip())
+        parser.close()
+    except (ElementTree.ParseError, UnicodeEncodeError) as error:
         raise ValueError(f"`mathml` needs one well-formed <math> element, without named entities: {error}.") from None
-    elements = [node.tag.removeprefix(NAMESPACE) for node in tree.iter()]
-    attributes = {name for node in tree.iter() for name in node.attrib}
-    if elements[0] != "math" or (foreign := sorted(set(elements) - ELEMENTS | attributes - ATTRIBUTES)):
-        raise ValueError(
-            f"`mathml` needs a <math> element of presentation MathML: got <{elements[0]}>"
-            + (f" with {', '.join(foreign)}." if elements[0] == "math" else ".")
-        )
-    return text
+    return "".join(writer.written)
+
+
+class _Writer:
+    """Writes what a parser reads, element by element, and refuses what is not on the lists."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+        self.open: list[str] = []
+
+    def doctype(self, *_: Any) -> NoReturn:
+        _refuse("without a document type", "<!DOCTYPE …>")
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        name = tag.removeprefix(NAMESPACE)
+        if name not in ELEMENTS or (name == "math") == bool(self.open):
+            _refuse("of presentation MathML", f"<{name}>")
+        if self.open and self.open[-1] in TOKENS:
+            _refuse(f"with nothing but text in <{self.open[-1]}>", f"<{name}>")
+        if len(self.open) == MOST_LEVELS:
+            _refuse(f"with at most {MOST_LEVELS} elements inside each other", "more")
+        if foreign := sorted(set(attributes) - ATTRIBUTES):
+            _refuse("with attributes of presentation MathML", f"{', '.join(foreign)} in <{name}>")
+        self.open.append(name)
+        given = "".join(f' {key}="{escape(value)}"' for key, value in attributes.items())
+        self.written.append(f"<{name}{given}>")
+
+    def end(self, _: str) -> None:
+        self.written.append(f"</{self.open.pop()}>")
+
+    def data(self, text: str) -> None:
+        self.written.append(escape(text))
+
+    def close(self) -> None:
+        """All has been written."""
+
+
+def _refuse(needed: str, found: str) -> NoReturn:
+    raise ValueError(f"`mathml` needs one <math> element {needed}: got {found}. Leave it out of the formula.")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_atomically
+from ..parsing import read_json
 
 CONFIG, METRICS, MODEL, CHECKPOINT = "config.json", "metrics.json", "model.pdedkl", "checkpoint"
 PROBLEM, DATA = "problem.py", "data"
@@ -113,9 +114,9 @@ class Folder:
 
     def read_json(self, name: str) -> Any:
         try:
-            return json.loads((self / name).read_text(encoding="utf-8"))
+            return read_json(self / name)
         except ValueError as error:
-            raise RunError(f"{self / name} is no JSON ({error}): restore it, or solve again.") from None
+            raise RunError(f"{error} Restore it, or solve again.") from None
 
     def write_json(self, name: str, content: Any) -> str:
         text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
@@ -14,6 +13,7 @@ from typing import Any
 
 from .. import __version__
 from ..jobs import Job, Pool
+from ..parsing import read_json
 from .folder import METRICS, Config, Folder, RunError
 
 
@@ -113,7 +113,7 @@ class Reproduction:
         for name, row in self.rows.items():
             for method in METHODS:
                 files = [folder / METRICS for other, folder, _ in self._runs(name, row) if other == method]
-                found = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
+                found = [read_json(file) for file in files if file.is_file()]
                 whole = len(found) == len(files)
                 pair = lambda key, found=found: median(item[key] for item in found)
                 out[name, method] = (pair("error_u"), pair("error_f")) if whole else None

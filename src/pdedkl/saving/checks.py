@@ -22,6 +22,9 @@ from ..operators.derivatives import _ConstantTensor
 from ..operators.normals import OutwardNormal
 from .fields import MisfitError
 
+LARGEST = 1e200  # of any number; products of larger ones overflow
+HARMLESS = 1e30  # numbers up to this size, and down to its inverse, are predicted with as they are
+
 
 def check_object(made: Any, where: str) -> None:
     """One object by itself; its parts have been checked before it."""
@@ -161,3 +164,25 @@ def check_traced(posterior: Posterior) -> None:
         _check_operator_at(item.operator, np.asarray(item.points)[0])
     if (shape := jax.eval_shape(posterior.model.mean, posterior.observations[0].points[0]).shape) != ():
         raise ValueError(f"the prior mean needs to be one number at each point and has shape {shape}")
+
+
+def check_numbers(posterior: Posterior, tensors: dict[str, np.ndarray]) -> None:
+    """Numbers so large or small that they could overflow: predict once, and see whether something finite comes out."""
+    extreme = [name for name, array in tensors.items() if _extreme(name, np.abs(array))]
+    for name in extreme:
+        if np.abs(tensors[name]).max() > LARGEST:
+            raise MisfitError(f"the array {name!r} needs numbers up to {LARGEST:g} and holds larger ones")
+    if extreme:
+        found = posterior.predict(posterior.observations[0].points[:1])
+        if not (abs(found.mean[0]) < LARGEST and found.variance[0] < LARGEST):
+            raise MisfitError(f"a prediction with its numbers is {found.mean[0]} ± {found.std[0]}")
+
+
+def _extreme(name: str, sizes: np.ndarray) -> bool:
+    """Logarithms are known by their names, and coefficients may be some. A factor is divided by its diagonal."""
+    if sizes.size == 0:
+        return False
+    field = name.rpartition(".")[2]
+    logarithm = field == "raw" or any(part in name for part in ("log_", "coefficients."))
+    small = field == "factor" and np.diagonal(sizes).min() < 1 / HARMLESS
+    return bool(sizes.max() > (np.log(HARMLESS) if logarithm else HARMLESS) or small)

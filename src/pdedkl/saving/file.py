@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialised
 
 from ..files import replacing
+from ..inference.memory import available_bytes
+from ..parsing import parse_json
 
 FORMAT = "pdedkl-posterior"
 VERSION = 1
 KEY = "pdedkl"  # the one entry of the metadata, since safetensors keeps no order among several
+SPARE_BYTES = 2**26  # that a file may have beyond its arrays, before it is opened at all
 AGAIN = "Save the posterior again, or take another copy of the file."
 
 
@@ -49,6 +54,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Header and arrays, once the checksum agrees."""
     with _opened(path) as file:
         header = _header_of(file, path)
+        _check_size(path, header)
         names = list(file.keys())
         for name in names:
             if (kind := file.get_slice(name).get_dtype()) != "F64":
@@ -58,6 +64,35 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if checksum(header, tensors) != expected:
         raise ValueError(f"The contents of {path} do not match their checksum: the file was damaged or edited. {AGAIN}")
     return header, tensors
+
+
+def _check_size(path: Path, header: dict[str, Any]) -> None:
+    """Refuse a file that is larger than what its header describes, or than the memory, before its arrays are read."""
+    needed = 8 * sum(math.prod(shape) for shape in _shapes(header))
+    size, free = path.stat().st_size, available_bytes()
+    if size > needed + SPARE_BYTES:
+        raise ValueError(
+            f"{path} has {size / 2**30:.1f} GiB and its header describes {needed / 2**30:.1f} GiB of arrays: the file "
+            f"was damaged or edited. {AGAIN}"
+        )
+    if free is not None and needed > free:
+        raise ValueError(
+            f"{path} holds {needed / 2**30:.1f} GiB of numbers, and {free / 2**30:.1f} GiB of memory are free: load it "
+            "on a machine with more memory."
+        )
+
+
+def _shapes(header: dict[str, Any]) -> Iterator[list[int]]:
+    """The shapes of all arrays that a header describes."""
+    left: list[Any] = [header]
+    while left:
+        match left.pop():
+            case {"tensor": str(), "shape": list(shape)} if all(type(size) is int and size >= 0 for size in shape):
+                yield shape
+            case dict(node):
+                left.extend(node.values())
+            case list(node):
+                left.extend(node)
 
 
 def _opened(path: Path) -> Any:
@@ -82,9 +117,9 @@ def _header_of(file: Any, path: Path) -> dict[str, Any]:
             "Give a file that posterior.save(path) has written."
         )
     try:
-        header = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"The header of {path} needs to be JSON and is not: {error}. {AGAIN}") from None
+        header = parse_json(text, f"The header of {path}")
+    except ValueError as error:
+        raise ValueError(f"{error} {AGAIN}") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError(f"The header of {path} does not say that its format is {FORMAT!r}. {AGAIN}")
     version = header.get("version")

@@ -20,8 +20,9 @@ from ..inference.iterative import Iterative
 from ..model import positive_names
 from ..observations import Learned, Observation
 from ..operators import Parameter
+from ..parsing import parse_json, shortened
 from ..precision import require_float64
-from .checks import check_posterior, check_traced
+from .checks import check_numbers, check_posterior, check_traced
 from .fields import MisfitError, described
 from .file import AGAIN, read, read_header, write
 from .functions import FunctionsNotSaved, call, check_given, check_values, listed, values_of
@@ -58,7 +59,7 @@ def save(
         "posterior": tree,
     }
     # What is written can be read: better an error now than a file that does not load.
-    _restored(path, json.loads(json.dumps(header)), encoder.tensors, encoder.given)
+    _restored(path, parse_json(json.dumps(header, allow_nan=False), "This posterior"), encoder.tensors, encoder.given)
     write(Path(path), header, encoder.tensors)
     if encoder.functions:
         warnings.warn(
@@ -110,7 +111,9 @@ def _restored(
         check_values(path, name, fn, values[name], posterior)
     with _fitting(path):
         check_traced(posterior)
-    return posterior if posterior.model.engine == "closed-form" else _with_rows(posterior)
+        whole = posterior if posterior.model.engine == "closed-form" else _with_rows(posterior)
+        check_numbers(whole, tensors)
+    return whole
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -132,7 +135,7 @@ def _fitting(path: Any) -> Iterator[None]:
             "with that class before loading."
         ) from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"The model file {path} does not fit together: {str(error).rstrip('.')}. {AGAIN}") from None
+        raise ValueError(f"The model file {path} does not fit together: {shortened(error, 600)}. {AGAIN}") from None
 
 
 def _with_forms(posterior: Posterior) -> Posterior:

@@ -1,6 +1,6 @@
 """A tree of modules as JSON and named arrays, and back.
 
-None, truth values, numbers, strings    themselves; infinities and NaN as {"float": "inf"}
+None, truth values, numbers, strings    themselves; infinities and NaN of a training's history as {"float": "inf"}
 tuples                                  [ … ]
 dictionaries                            {"dict": { … }}
 arrays                                  {"tensor": name, "shape": [ … ]}
@@ -31,6 +31,11 @@ from .registry import OWN_TAG, class_of, tag_of
 
 # Callable too, but no functions: a class of the user's own is named, not passed over.
 EXTENSIBLE = (AbstractCoefficient, Embedding, Mean, Operator, Profile)
+
+
+# Where numbers need not be finite: nothing is computed from them.
+HISTORY = "posterior.training"
+REPORTED = ("functions.", "posterior.solver.error")
 
 
 class NotRegisteredError(LookupError):
@@ -120,7 +125,7 @@ class Decoder:
                 return {key: self.decode(item, f"{where}.{key}") for key, item in items.items()}
             case {"function": str(name), **rest} if not rest:
                 return self._function(name, where)
-            case {"float": "inf" | "-inf" | "nan" as text, **rest} if not rest:
+            case {"float": "inf" | "-inf" | "nan" as text, **rest} if not rest and where.startswith(HISTORY):
                 return float(text)
         raise MisfitError(f"{where} is none of the forms that the format knows: {str(node)[:60]}")
 
@@ -132,6 +137,8 @@ class Decoder:
         array = self.tensors[name]
         if list(array.shape) != shape:
             raise MisfitError(f"the array {name!r} needs shape {tuple(shape)} and has {array.shape}")
+        if not where.startswith(REPORTED) and not np.all(np.isfinite(array)):
+            raise MisfitError(f"the array {name!r} needs finite numbers and holds {_first_odd(array)}")
         self.used.add(name)
         return jnp.asarray(array)
 
@@ -164,3 +171,7 @@ class Decoder:
         if isinstance(made, Coefficient) and self.of_point.get(name := fields["fn"].get("function", "")) is made.fn:
             self.of_point[name] = function_of_point(made, made.fn)
         return made
+
+
+def _first_odd(array: np.ndarray) -> float:
+    return float(array[~np.isfinite(array)][0])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_atomically
+from ..parsing import read_json, shortened
 from .evaluation import Evaluation
 from .space import Parameters, Space
 
@@ -47,22 +48,21 @@ class State:
 
     def _read(self, path: Path, space: Space) -> None:
         try:
-            content = json.loads(path.read_bytes())
+            content = read_json(path)
         except (OSError, ValueError) as error:
-            raise ValueError(f"{path} is no search that can be read ({error}): delete it to start anew.") from None
+            raise ValueError(f"{error} It should hold a search: delete it to start anew.") from None
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError(f"{path} is not a search of this version of pdedkl: name another file, or delete it.")
         options = content.get("options")
         if options != self.options:
             there = options if isinstance(options, dict) else {}
             other = [name for name in sorted({*there, *self.options}) if there.get(name) != self.options.get(name)]
-            raise ValueError(
-                f"{path} belongs to another search, with other {', '.join(other)}: name another file, or delete it."
-            )
+            names = shortened(", ".join(other))
+            raise ValueError(f"{path} belongs to another search, with other {names}: name another file, or delete it.")
         try:
             self._take(content, space)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"{path} is damaged ({error!r}): delete it to start anew.") from None
+            raise ValueError(f"{path} is damaged ({shortened(repr(error))}): delete it to start anew.") from None
 
     def _take(self, content: dict[str, Any], space: Space) -> None:
         entries = {int(item["number"]) - 1: item for item in [*content["evaluations"], *content["pending"]]}

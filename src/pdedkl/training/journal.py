@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -18,12 +19,16 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..archives import ArchiveError, opened
 from ..files import write_atomically
 from ..observations import Observation
 from ..operators import Coefficient
+from ..parsing import parse_json
 from .monitor import Log, Step
 
 FORMAT = "pdedkl checkpoint 2"
+PLACE = re.compile("(?P<kind>finished|current)/(?P<name>[^/]+)/(?P<field>[^/]+)")
+SOLVERS = ("dense", "iterative")
 PROBES = 50  # points at which functions are compared
 State = dict[str, np.ndarray]
 
@@ -67,10 +72,11 @@ class Journal:
         A step during which the run was `stopped` may be cut short. Its state is returned and never kept: a run that
         goes on later takes that step again, in full.
         """
+        state = begin()
         if name in self.finished:
-            return self.finished[name]
-        known = self.current is not None and self.current[0] == name
-        state = self.current[1] if known and self.current else begin()
+            return self._fitting(name, self.finished[name], state)
+        if self.current is not None and self.current[0] == name:
+            state = self._fitting(name, self.current[1], state)
         while not bool(state["done"]):
             keep = not stopped()
             if keep:
@@ -84,6 +90,14 @@ class Journal:
         self.current, self._noted = None, self.log()
         self._write(force=True)
         return state
+
+    def _fitting(self, name: str, stored: State, first: State) -> State:
+        """A stored state that has the arrays of the phase's first one, and no NaN."""
+        forms = [{key: (value.shape, value.dtype.kind) for key, value in sorted(s.items())} for s in (stored, first)]
+        broken = any(np.any(np.isnan(value)) for value in stored.values() if value.dtype.kind == "f")
+        if forms[0] != forms[1] or broken or not np.all(np.isfinite(stored["x"])):
+            raise _unreadable(self.path, f"the state of {name!r} is not one of this run")
+        return stored
 
     def _write(self, force: bool) -> None:
         if self.path is None or not (force or time.monotonic() - self._written >= self.every):
@@ -108,46 +122,75 @@ class Journal:
                 f"{path} belongs to another run (other data, recipe, options or version of pdedkl): name another "
                 "checkpoint, or delete it."
             )
-        arrays.pop("plan")
-        log = _from_bytes(arrays.pop("log"))
-        self.past = self._noted = Log(**log | {"history": tuple(Step(**step) for step in log["history"])})
+        del arrays["plan"]
+        self.past = self._noted = _log(path, arrays.pop("log"))
         states: dict[tuple[str, str], State] = {}
         for key, value in arrays.items():
-            kind, name, field = key.split("/")
-            states.setdefault((kind, name), {})[field] = value
+            if not (place := PLACE.fullmatch(key)):
+                raise _unreadable(path, f"it holds {key!r}")
+            states.setdefault((place["kind"], place["name"]), {})[place["field"]] = value
         self.finished = {name: state for (kind, name), state in states.items() if kind == "finished"}
         self.current = next(((name, state) for (kind, name), state in states.items() if kind == "current"), None)
 
 
 def recorded(path: str | Path | None) -> dict[str, Any]:
     """The plan in a checkpoint; empty where there is none."""
-    return _from_bytes(_arrays(Path(path))["plan"]) if path is not None and Path(path).exists() else {}
+    if path is None or not Path(path).exists():
+        return {}
+    path = Path(path)
+    plan = _from_bytes(path, _arrays(path)["plan"])
+    if not (isinstance(plan, dict) and plan.get("solver", SOLVERS[0]) in SOLVERS and _is_count(plan)):
+        raise _unreadable(path, "its plan is damaged")
+    return plan
+
+
+def _is_count(plan: dict[str, Any]) -> bool:
+    return type(count := plan.get("trained_values", 1)) is int and count > 0
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
     """All that a checkpoint holds, once it is known to be whole."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
-    except PermissionError:
-        raise
-    except Exception as error:  # damaged headers make NumPy raise almost anything
-        raise ValueError(f"{path} is no checkpoint that can be read ({error}): delete it to start anew.") from None
+        with opened(path) as archive:
+            arrays = {name: archive.array(name) for name in archive.names}
+    except ArchiveError as error:
+        raise _unreadable(path, error.what) from None
     digest = str(arrays.pop("digest", ""))
     expected = _digest(arrays)
     if str(arrays.pop("format", "")) != FORMAT:
         raise ValueError(f"{path} is not a checkpoint of this version of pdedkl: delete it to start anew.")
     if digest != expected:
-        raise ValueError(f"{path} is no checkpoint that can be read (it is damaged): delete it to start anew.")
+        raise _unreadable(path, "it is damaged")
+    if missing := {"fingerprint", "plan", "log"} - set(arrays):
+        raise _unreadable(path, f"it lacks {', '.join(sorted(missing))}")
     return arrays
+
+
+def _log(path: Path, array: np.ndarray) -> Log:
+    try:
+        found = _from_bytes(path, array)
+        log = Log(**found | {"history": tuple(Step(**step) for step in found["history"])})
+        numbers = (log.seconds, log.trace_seconds, log.compile_seconds, *(step.seconds for step in log.history))
+    except (TypeError, KeyError):
+        raise _unreadable(path, "its log is damaged") from None
+    if not all(isinstance(number, int | float) for number in numbers):
+        raise _unreadable(path, "its log is damaged")
+    return log
 
 
 def _as_bytes(value: Any) -> np.ndarray:
     return np.frombuffer(json.dumps(value).encode(), np.uint8)
 
 
-def _from_bytes(array: np.ndarray) -> Any:
-    return json.loads(array.tobytes())
+def _from_bytes(path: Path, array: np.ndarray) -> Any:
+    try:
+        return parse_json(array.tobytes(), "its text", finite=False)
+    except ValueError as error:
+        raise _unreadable(path, str(error).rstrip(".")) from None
+
+
+def _unreadable(path: Path | None, why: str) -> ValueError:
+    return ValueError(f"{path} is no checkpoint that can be read ({why}): delete it to start anew.")
 
 
 def fingerprint(observations: Sequence[Observation], **options: Any) -> str:
