@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .grids import fixed_point, grid_points, index_of
 from .regions import Piece, Region, log_volume_of_ball, uniform_in_ball
+from .shown import plural
 
 # Groups of these names are time: what holds at its end follows from the equation and is not given.
 TIME = ("t", "time")
@@ -21,7 +23,7 @@ ROUNDING = 1e-12
 Layout = tuple[tuple[str, int], ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Coordinates:
     """Some of the coordinates of a point `q`, by name.
 
@@ -67,6 +69,9 @@ class Coordinates:
     def __str__(self) -> str:
         return self.name
 
+    def __repr__(self) -> str:
+        return f"<{self.name}: {plural(len(self), 'coordinate')} of {self.dim}>"
+
 
 @dataclasses.dataclass(frozen=True)
 class Ball:
@@ -93,7 +98,7 @@ class Ball:
         return f"a ball of radius {self.radius:g} in {len(self.center)} dimensions"
 
 
-@dataclasses.dataclass(frozen=True, init=False)
+@dataclasses.dataclass(frozen=True, init=False, repr=False)
 class Domain:
     """A product of boxes and balls with named groups of coordinates, `Domain(x=[(0, 1)] * 50, t=(0, 1))`.
 
@@ -123,6 +128,13 @@ class Domain:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _, _ in self.groups)
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """One name for each coordinate, as it is written in Python: `x[0]`, `x[1]`, `t`."""
+        return tuple(
+            name if scalar else f"{name}[{i}]" for name, bounds, scalar in self.groups for i in range(len(bounds))
+        )
 
     @property
     def lower(self) -> np.ndarray:
@@ -216,6 +228,20 @@ class Domain:
             points[:, index] = np.asarray(ball.center) + ball.radius * uniform_in_ball(cube[:, index])
         return points
 
+    def grid(self, counts: Mapping[Any, int], at: Any = None) -> np.ndarray:
+        """The points of a regular grid over some coordinates; the other coordinates are fixed."""
+        axes: dict[int, np.ndarray] = {}
+        if not isinstance(counts, Mapping) or not counts:
+            example = self.coordinate_names[0]
+            raise TypeError(f"grid needs a number of values for each coordinate, {{{example!r}: 50}}: got {counts!r}.")
+        for wanted, count in counts.items():
+            if not (isinstance(count, int | np.integer) and not isinstance(count, bool) and count >= 2):
+                raise ValueError(f"A grid needs at least 2 values along {wanted}, its two ends: got {count!r}.")
+            for index in index_of(wanted, self.coordinate_names):
+                axes[index] = np.linspace(self.lower[index], self.upper[index], count)
+        middle = 0.5 * (self.lower + self.upper)
+        return grid_points(dict(sorted(axes.items())), fixed_point(at, self.coordinate_names, middle))
+
     def _balls(self) -> list[tuple[Coordinates, Ball]]:
         return [(self._find(name), ball) for name, ball in zip(self.names, self.balls) if ball is not None]
 
@@ -245,6 +271,9 @@ class Domain:
     def __str__(self) -> str:
         parts = zip(self.groups, self.balls)
         return " × ".join(f"{name} ∈ {ball or _describe(bounds, scalar)}" for (name, bounds, scalar), ball in parts)
+
+    def __repr__(self) -> str:
+        return f"<Domain {self}>"
 
 
 def _read_bounds(name: str, given: Any) -> tuple[tuple[tuple[float, float], ...], bool]:

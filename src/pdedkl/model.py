@@ -13,11 +13,12 @@ from .means import Mean, ZeroMean
 from .observations import Observation, check_observations
 from .operators import Operator, bind, high_order, parameters_of
 from .precision import require_float64
+from .shown import Rows, Shown, known, listed, over
 
 ENGINES = ("closed-form", "autodiff")
 
 
-class Model(eqx.Module):
+class Model(Shown, eqx.Module):
     """A Gaussian process `u ~ GP(m, k)`, the noise of its observations, and unknown coefficients of their operators.
 
     `log_noise` and `coefficients` are by name. `engine` says how covariances of operators are computed: `closed-form`
@@ -88,3 +89,15 @@ class Model(eqx.Module):
     def noise(self) -> dict[str, float]:
         """The standard deviations of the learned noise levels."""
         return {name: float(jnp.exp(value)) for name, value in self.log_noise.items()}
+
+    def _described(self) -> tuple[str, Rows] | None:
+        if not known(self.log_noise, self.coefficients) or (kernel := self.kernel.described()) is None:
+            return None
+        levels = [f"{name} {level:.3g}" for name, level in self.noise().items()]
+        return f"Model: u is a Gaussian process over {over(self.kernel.layout)}", {
+            "kernel": kernel,
+            "mean": type(self.mean).__name__,
+            "noise": listed(levels) or "known",
+            "unknown": listed(sorted(self.coefficients)) or "nothing else",
+            "engine": self.engine,
+        }

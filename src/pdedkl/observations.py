@@ -14,7 +14,9 @@ from jaxtyping import Array, Float
 
 from .domain import Domain
 from .operators import Operator, Symbol, identity
+from .operators.base import applied
 from .precision import require_float64
+from .shown import Rows, Shown, known, plural, span
 from .tables import check_inside, check_noise, read_table
 
 
@@ -35,7 +37,7 @@ class Learned(eqx.Module):
             raise ValueError(f"Learned noise needs a positive standard deviation to start from: got {self.initial!r}.")
 
 
-class Observation(eqx.Module):
+class Observation(Shown, eqx.Module):
     """`y_i = (A u)(q_i) + ε_i`: values of one operator at `n` points.
 
     `noise` is the standard deviation of `ε`, in the units of the values: a number, one number per point, `0` or
@@ -123,6 +125,18 @@ class Observation(eqx.Module):
         known = None if isinstance(self.noise, Learned) else self.noise**2
         variance = jnp.exp(2 * log_noise[self.noise_name or ""]) if known is None else known
         return jnp.broadcast_to(variance, (len(self),))
+
+    def _described(self) -> tuple[str, Rows] | None:
+        level = None if isinstance(self.noise, Learned) else self.noise
+        if not known(self.points, self.values, *([] if level is None else [level])):
+            return None
+        learned = f"learned, as the level {self.noise_name!r}"
+        return f"Observation of {applied(self.operator)} at {plural(len(self), 'point')}", {
+            "name": self.name,
+            "points": f"{plural(self.points.shape[1], 'coordinate')} each",
+            "values": span(self.values),
+            "noise": learned if level is None else span(level) if np.any(np.asarray(level)) else "exact",
+        }
 
 
 def as_points(points: Any, operator: Operator, dim: int | None = None) -> np.ndarray:

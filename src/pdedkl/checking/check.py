@@ -17,6 +17,7 @@ import numpy as np
 from ..inference import Posterior, condition
 from ..inference.calibration import WIDTH, calibration_of
 from ..observations import Learned, Observation
+from ..shown import Written
 from ..training.starts import with_noise
 
 # Error bars are right if so many of the values are in the 95 % interval, and `z` is of this size.
@@ -64,8 +65,8 @@ class Comparison:
         return Z[0] <= self.z_rms <= Z[1] and COVERED[0] <= self.coverage <= COVERED[1]
 
 
-@dataclass(frozen=True)
-class Verdict:
+@dataclass(frozen=True, repr=False)
+class Verdict(Written):
     """What fresh values say of a posterior.
 
     `error_u` is the estimated error of `u` inside, relative to its size (not relative where `u` is zero). `ruled_by` is

@@ -1,6 +1,7 @@
 """From observations to a posterior: Gram matrix, Cholesky, evidence, prediction."""
 
 from .evidence import EvidenceInfo, negative_log_evidence
-from .posterior import Posterior, Prediction, condition
+from .posterior import Posterior, condition
+from .prediction import Prediction
 
 __all__ = ["EvidenceInfo", "Posterior", "Prediction", "condition", "negative_log_evidence"]

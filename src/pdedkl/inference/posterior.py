@@ -17,12 +17,15 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..compilation import compiled, compiled_quickly
+from ..domain import Domain
 from ..kernels import Kernel
 from ..means import observed_mean
 from ..model import Model
 from ..observations import Observation, as_points, check_observations
-from ..operators import Operator, identity
+from ..operators import Operator, Parameter, identity
+from ..operators.base import applied
 from ..precision import require_float64
+from ..shown import Rows, Shown, known, listed, over
 from .calibration import Calibration, Compared, alikeness, calibration_of, votes
 from .cholesky import JITTER_LADDER, factorise, left_out, solve
 from .engines import Engine, engine_of
@@ -31,9 +34,12 @@ from .evidence import linear_system, value_from
 from .gram import assemble
 from .iterative import Iterative, chosen_solver, everywhere, plain_mesh, solved
 from .memory import check_fits
+from .prediction import Prediction
 from .solver import Factorised, Gram, Solver
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ..checking.check import Verdict
 
 # A variance is a difference of two numbers of the size of the prior's: it is not known better than to a few roundings.
@@ -55,26 +61,7 @@ Points = Float[np.ndarray, "m d"] | Float[Array, "m d"]
 OtherPoints = Float[np.ndarray, "n d"] | Float[Array, "n d"]
 
 
-class Prediction(NamedTuple):
-    """Mean and variance at each point. `clamped` counts variances that rounding had made negative."""
-
-    mean: np.ndarray
-    variance: np.ndarray
-    clamped: int
-
-    @property
-    def std(self) -> np.ndarray:
-        return np.sqrt(self.variance)
-
-    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """The central interval that should hold the truth with probability `level`."""
-        if not 0 < level < 1:
-            raise ValueError(f"`level` is a probability between 0 and 1: got {level}.")
-        half = float(jax.scipy.special.ndtri(0.5 + 0.5 * level)) * self.std
-        return self.mean - half, self.mean + half
-
-
-class Posterior(eqx.Module):
+class Posterior(Shown, eqx.Module):
     """A model conditioned on observations.
 
     `solver` applies the inverse of the Gram matrix: by its Cholesky factor, or by conjugate gradients where that does
@@ -122,7 +109,8 @@ class Posterior(eqx.Module):
             means[start : start + size] = mean
             clamped += int(np.sum(variance < 0))
             variances[start : start + size] = np.maximum(variance, 0.0) + rounding
-        return Prediction(means, float(self.scale(operator)) ** 2 * variances, clamped)
+        variances *= float(self.scale(operator)) ** 2
+        return Prediction(means, variances, clamped, q, self.model.kernel.names, applied(operator))
 
     def scale(self, operator: Operator = identity) -> Float[Array, ""]:
         """What standard deviations of `A u` are multiplied by, from comparison with fresh values; 1 without one."""
@@ -225,6 +213,20 @@ class Posterior(eqx.Module):
 
         return check(self, problem, n, seed)
 
+    def plot(
+        self,
+        *coordinates: Any,
+        at: Any = None,
+        operator: Operator = identity,
+        exact: Any = None,
+        domain: Domain | None = None,
+        level: float = 0.95,
+    ) -> Figure:
+        """A picture of `A u` along one coordinate with its band, or over a plane of two."""
+        from ..reports.slices import plotted
+
+        return plotted(self, coordinates, at, operator, exact, domain, level)
+
     def save(self, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
         """Write all that predictions need to one file, as data; `pdedkl.load(path)` gives the same bits again.
 
@@ -233,6 +235,30 @@ class Posterior(eqx.Module):
         from ..saving import save
 
         save(self, path, extra=extra, stacklevel=4)  # past this method and its wrapper in equinox
+
+    def unknowns(self) -> dict[str, float]:
+        """The values that were learned for the unknown coefficients, by name."""
+        bound = [self.model.bound(item.operator) for item in self.observations]
+        leaves = jax.tree.leaves(bound, is_leaf=lambda node: isinstance(node, Parameter))
+        return {leaf.name: float(leaf.value) for leaf in leaves if isinstance(leaf, Parameter)}
+
+    def _described(self) -> tuple[str, Rows] | None:
+        if not known(self.alpha, self.objective, self.jitter) or (kernel := self.model.kernel.described()) is None:
+            return None
+        rows = {
+            "data": listed([f"{len(item)} of {applied(item.operator)}" for item in self.observations]),
+            "kernel": kernel,
+            "noise": listed([f"{name} {level:.3g}" for name, level in self.model.noise().items()]) or "known",
+        }
+        if found := self.unknowns():
+            rows["learned"] = listed([f"{name} = {value:.4g}" for name, value in found.items()])
+        jitter = f", with a jitter of {float(self.jitter):.0e}" if float(self.jitter) else ""
+        rows["evidence"] = f"log p(y) = {-float(self.objective):.2f}{jitter}"
+        if self.calibration is not None:
+            rows["error bars"] = self.calibration.described()
+        if self.training is not None:
+            rows["training"] = self.training.described()
+        return f"Posterior of u over {over(self.model.kernel.layout)}, from {len(self.alpha)} values", rows
 
     def _with_data(self, q: Array) -> Array:
         parts = [self.engine.with_value(self.model.kernel, q, rows) for rows in self.sections]

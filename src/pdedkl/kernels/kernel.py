@@ -15,6 +15,7 @@ from ..domain import Domain, Layout
 from ..embeddings import Embedding, IdentityEmbedding, LatentJet, Normalisation, push_forward
 from ..operators import Operator
 from ..precision import require_float64
+from ..shown import Rows, Shown, known, over, plural, span
 from .covariance import covariance, covariances
 from .profiles import Profile, SquaredExponential
 
@@ -75,7 +76,7 @@ class BaseKernel(eqx.Module):
         return sizes
 
 
-class Component(eqx.Module):
+class Component(Shown, eqx.Module):
     """One term of a kernel: an embedding, and a base kernel with ARD length scales on its latent coordinates."""
 
     embedding: Embedding
@@ -143,8 +144,28 @@ class Component(eqx.Module):
     def __call__(self, q: Array, q_: Array) -> Array:
         return self.base(self.latent(q), self.latent(q_))
 
+    def described(self) -> str | None:
+        """The profile and what it is of, in words; `None` where the arrays are not known."""
+        if not known(self.log_lengthscale, self.base.log_variance):
+            return None
+        if isinstance(self.embedding, IdentityEmbedding):
+            of = plural(self.latent_dim, "input")
+        else:
+            of = f"{plural(self.latent_dim, 'feature')} of {type(self.embedding).__name__}"
+        groups = f" in {len(self.base.groups)} groups" if len(self.base.groups) > 1 else ""
+        profile = str(self.base.profile).split("(")[0]
+        return f"{profile} of {of}{groups}"
 
-class Kernel(eqx.Module):
+    def _described(self) -> tuple[str, Rows] | None:
+        if (text := self.described()) is None:
+            return None
+        return f"Component over {over(self.normalisation.layout)}: {text}", {
+            "variance": span(np.exp(self.base.log_variance)),
+            "length scale": span(np.exp(self.log_lengthscale)),
+        }
+
+
+class Kernel(Shown, eqx.Module):
     """A sum of components; `k1 + k2` adds their processes."""
 
     components: tuple[Component, ...]
@@ -169,8 +190,35 @@ class Kernel(eqx.Module):
         return sum(size for _, size in self.layout)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """One name for each coordinate of a point, such as `x[0]` and `t`."""
+        stored = self.components[0].normalisation.names
+        return stored or tuple(f"{name}[{i}]" if size > 1 else name for name, size in self.layout for i in range(size))
+
+    @property
+    def box(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lower and the upper ends of the coordinates."""
+        normalisation = self.components[0].normalisation
+        centre, half = np.asarray(normalisation.centre), 1.0 / np.asarray(normalisation.scale)
+        return centre - half, centre + half
+
+    @property
     def smoothness(self) -> float:
         return min(component.base.profile.smoothness for component in self.components)
+
+    def described(self) -> str | None:
+        """All components in words; `None` where the arrays are not known."""
+        parts = [component.described() for component in self.components]
+        return " + ".join(part or "" for part in parts) if all(parts) else None
+
+    def _described(self) -> tuple[str, Rows] | None:
+        if self.described() is None:
+            return None
+        rows = {}
+        for number, part in enumerate(self.components, start=1):
+            sizes = span(np.exp(part.base.log_variance)), span(np.exp(part.log_lengthscale))
+            rows[f"term {number}"] = f"{part.described()}, variance {sizes[0]}, length scale {sizes[1]}"
+        return f"Kernel over {over(self.layout)}", rows
 
     def check(self, operator: Operator) -> None:
         """Refuse an operator that the kernel's paths are too rough for."""

@@ -344,6 +344,13 @@ def common_layout(*operators: Operator) -> Layout | None:
     return next(iter(layouts), None)
 
 
+def applied(operator: Operator) -> str:
+    """`A u` in writing."""
+    if isinstance(operator, Identity):
+        return "u"
+    return f"({operator}) u" if isinstance(operator, Sum) else f"{operator} u"
+
+
 def high_order(operator: Operator) -> ValueError:
     return ValueError(
         f"{operator} is of order {operator.order}, and closed forms go up to order 2: "

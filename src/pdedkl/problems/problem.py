@@ -12,8 +12,9 @@ from ..checking.refine import CANDIDATES_PER_POINT, MOST_CANDIDATES, PLACES, mos
 from ..domain import Domain
 from ..observations import Observation, _check_operator_at
 from ..operators import Operator, identity
-from ..operators.base import Sum
+from ..operators.base import applied
 from ..regions import Region
+from ..shown import Rows, Shown
 from .conditions import Condition, Statement
 from .functions import FAILURES, check_at_a_point, evaluate, finite_values, read_function
 from .merging import Row, merged, with_noise
@@ -40,8 +41,8 @@ class Points:
             object.__setattr__(self, name, check_count(name, getattr(self, name)))
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem(Shown):
     """`A u = f` on a domain, with conditions, and the exact solution where one is known.
 
     `source` (the `f`), the values of conditions and `exact` are functions of one point `q`, written with `jax.numpy`,
@@ -76,7 +77,7 @@ class Problem:
         self._set("conditions", conditions)
         self._set("statements", (*stated, inside))
         self._set("points", self._read_points(self.points))
-        self._set("equation", self.equation or _equation(self.operator))
+        self._set("equation", self.equation or f"{applied(self.operator)} = f")
 
     def sample(
         self,
@@ -219,6 +220,15 @@ class Problem:
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
+    def _described(self) -> tuple[str, Rows]:
+        counts = ", ".join(f"{getattr(self.points, name)} {name}" for name in BUDGETS if getattr(self.points, name))
+        return f"Problem {self.name}: {self.equation}", {
+            "domain": str(self.domain),
+            "given": "; ".join(statement.label for statement in self.statements[:-1]),
+            "points": f"{counts or 'none'} by default",
+            "exact solution": "not known" if self.exact is None else "known",
+        }
+
     def __str__(self) -> str:
         given = "".join(f"\n  {s.label}" for s in self.statements[:-1])
         return f"{self.name}: {self.equation}, {self.domain}{given}"
@@ -264,7 +274,3 @@ def _read_conditions(conditions: Any) -> tuple[Condition, ...]:
                 f"`conditions` takes Dirichlet, Initial, Neumann, Robin, Periodic, Sensors: got {condition!r}."
             )
     return tuple(found)
-
-
-def _equation(operator: Operator) -> str:
-    return f"({operator}) u = f" if isinstance(operator, Sum) else f"{operator} u = f"

@@ -11,13 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from ..inference import Posterior
 from ..inference.iterative import Iterative
 from ..observations import Learned, Observation
-from ..operators import Parameter
 from ..precision import require_float64
 from .checks import check_posterior, check_traced
 from .fields import MisfitError, described
@@ -152,15 +150,13 @@ def _check_extra(extra: Any) -> None:
 def _summary(posterior: Posterior) -> dict[str, Any]:
     """For a reader; nothing of it is used on loading."""
     model, observations = posterior.model, posterior.observations
-    bound = [model.bound(item.operator) for item in observations]
-    leaves = jax.tree.leaves(bound, is_leaf=lambda node: isinstance(node, Parameter))
     return {
         "coordinates": dict(model.kernel.layout),
         "observations": [
             {"name": o.name, "operator": str(o.operator), "points": len(o), "noise": _noise(o)} for o in observations
         ],
         "noise": model.noise(),
-        "coefficients": {leaf.name: float(leaf.value) for leaf in leaves if isinstance(leaf, Parameter)},
+        "coefficients": posterior.unknowns(),
         "engine": model.engine,
         "objective": float(posterior.objective),
         "jitter": float(posterior.jitter),

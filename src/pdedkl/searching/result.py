@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..inference import Posterior
-from .evaluation import Evaluation, Train, best_of
+from ..shown import Rows, Shown
+from .evaluation import Evaluation, Train, best_of, described
 from .plot import draw, save
 from .space import Parameters, Space
 from .surrogate import Surrogate
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, eq=False)
-class Search:
+@dataclass(frozen=True, eq=False, repr=False)
+class Search(Shown):
     """The evaluations of a search, in the order in which they were proposed, and the best of them."""
 
     space: Space
@@ -57,6 +58,15 @@ class Search:
     def surrogate(self) -> Surrogate:
         """The Gaussian process through all evaluations."""
         return Surrogate(self.space, [(item.parameters, item.objective) for item in self.history], self.seed)
+
+    def _described(self) -> tuple[str, Rows]:
+        best = best_of(self.history)
+        failed = sum(item.objective is None for item in self.history)
+        return f"Search over {', '.join(self.space.names)}: {len(self.history)} of {len(self.space)} values tried", {
+            "best": "none succeeded" if best is None else f"{described(best.parameters)}, objective {best.rank:.2f}",
+            "failed": str(failed),
+            "time": f"{sum(item.seconds for item in self.history):.1f} s of training",
+        }
 
     def table(self) -> str:
         """One line for each evaluation, a star at the best."""

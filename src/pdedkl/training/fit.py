@@ -15,6 +15,7 @@ from ..inference.memory import fits, most_that_fit
 from ..inference.posterior import Posterior, condition
 from ..observations import Observation, check_observations
 from ..precision import require_float64
+from ..shown import Rows, Shown
 from .journal import Journal, fingerprint
 from .monitor import Callback, Monitor, Step, display, preparation
 from .paper import Paper
@@ -36,8 +37,8 @@ TRAINED_VALUES = 4000
 CALIBRATING_POINTS = 500
 
 
-@dataclass(frozen=True, eq=False)
-class Training:
+@dataclass(frozen=True, eq=False, repr=False)
+class Training(Shown):
     """How a posterior was trained: `candidates` are the kernels tried, with their objectives.
 
     `left_out` is the error of each value as predicted from all the others, root mean square, relative to the size of
@@ -68,6 +69,22 @@ class Training:
 
     def __hash__(self) -> int:
         return hash(Training)
+
+    def described(self) -> str:
+        """Recipe, model, seed and time in words."""
+        stopped = f", {self.stopped}" if self.stopped else ""
+        return f"recipe {self.recipe}, model {self.model}, seed {self.seed}, {self.seconds:.1f} s{stopped}"
+
+    def _described(self) -> tuple[str, Rows]:
+        rows = {
+            "kernel": f"{self.kernel}, the best of {len(self.candidates)}",
+            "objective": f"{self.objective:.2f}",
+            "left-out error": f"{self.left_out:.1e}",
+        }
+        if self.validated is not None:
+            rows["error of fresh values"] = f"{self.validated:.1e}"
+        rows["steps"] = f"{len(self.history)}, {self.rejected} rejected; {self.compile_seconds:.1f} s of compilation"
+        return f"Training: {self.described()}", rows
 
     def table(self) -> str:
         """The kernels that were tried, and their objectives; a star marks the one that was kept."""
