@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .operators import Operator
+from .operators.coefficients import refuse_hidden_parameters
 
 
 class Mean(eqx.Module):
@@ -51,6 +52,7 @@ class FunctionMean(Mean):
     def __check_init__(self) -> None:
         if not callable(self.fn):
             raise TypeError(f"FunctionMean needs a function of the point q: got {self.fn!r}. See also ConstantMean.")
+        refuse_hidden_parameters(self.fn, "FunctionMean", "a mean without it: only operators hold parameters")
 
     def __call__(self, q: Array) -> Array:
         return self.fn(q)

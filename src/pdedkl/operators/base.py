@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..domain import Layout
+from ..shown import shortened
 from .coefficients import AbstractCoefficient, as_coefficient, is_number
 from .symbol import Symbol
 
@@ -87,16 +88,53 @@ class Operator(eqx.Module):
 
     def __mul__(self, other: Any) -> Operator:
         if isinstance(other, Operator):
-            raise TypeError(f"To compose operators write `A @ B`: `({self}) * ({other})` has no meaning.")
-        return scale(other, self)
+            raise not_linear(f"({self}) * ({other})")
+        return scale(_factor(other, self), self)
 
     def __rmul__(self, other: Any) -> Operator:
-        return scale(other, self)
+        return scale(_factor(other, self), self)
 
     def __truediv__(self, other: Any) -> Operator:
+        if isinstance(other, Operator):
+            raise not_linear(f"({self}) / ({other})")
         if not is_number(other) or other == 0:
-            raise TypeError(f"An operator can be divided by a number other than zero: got {other!r}.")
+            raise TypeError(
+                f"An operator can be divided by a number other than zero: got {other!r}. "
+                "To divide by a function of the point write Coefficient(lambda q: 1 / a(q)) * A."
+            )
         return scale(1.0 / other, self)
+
+    def __pos__(self) -> Operator:
+        return self
+
+    def __rtruediv__(self, other: Any) -> Operator:
+        raise not_linear(f"{other!r} / ({self})")
+
+    def __pow__(self, other: Any) -> Operator:
+        raise not_linear(f"({self}) ** {other!r}")
+
+    def __rpow__(self, other: Any) -> Operator:
+        raise not_linear(f"{other!r} ** ({self})")
+
+    def __xor__(self, other: Any) -> Operator:
+        raise not_linear(f"({self}) ^ {other!r}")
+
+    def __floordiv__(self, other: Any) -> Operator:
+        raise not_linear(f"({self}) // {other!r}")
+
+    def __mod__(self, other: Any) -> Operator:
+        raise not_linear(f"({self}) % {other!r}")
+
+    def __abs__(self) -> Operator:
+        raise not_linear(f"abs({self})")
+
+    def __lt__(self, other: Any) -> bool:
+        raise TypeError(
+            f"Operators have no order: {self} cannot be compared with {other!r}. An equation A u = f is given as "
+            "Problem(domain, A, f, conditions) or as Observation(A, points, values of f)."
+        )
+
+    __le__ = __gt__ = __ge__ = __lt__
 
     def __matmul__(self, other: Operator) -> Operator:
         return compose(self, other)
@@ -323,6 +361,17 @@ def scale(factor: Any, operator: Operator) -> Operator:
     return Scaled(coefficient, operator)
 
 
+def _factor(value: Any, operator: Operator) -> Any:
+    """What an operator may be multiplied by; a bare function is told how to become a coefficient."""
+    if callable(value) and not isinstance(value, AbstractCoefficient):
+        raise TypeError(
+            "An operator is multiplied by a number, a Coefficient or a Parameter: got "
+            f"{shortened(repr(value), 80)}. A known function of the point is written Coefficient(fn) * ({operator}). "
+            "The unknown u itself cannot be a factor: operators are linear in u."
+        )
+    return as_coefficient(value)
+
+
 def compose(outer: Operator, inner: Operator) -> Operator:
     if not isinstance(inner, Operator):
         raise TypeError(
@@ -342,6 +391,14 @@ def common_layout(*operators: Operator) -> Layout | None:
         parts = [f"{operator} on ({', '.join(name for name, _ in layout)})" for layout, operator in layouts.items()]
         raise ValueError(f"Operators of different domains do not mix: {' and '.join(parts)}.")
     return next(iter(layouts), None)
+
+
+def not_linear(expression: str) -> TypeError:
+    return TypeError(
+        f"Operators are linear in u, and {expression} is not. To apply one operator after another write A @ B, so "
+        "A @ A for a power; to multiply by a known function of the point write Coefficient(fn) * A; to multiply or "
+        "divide by a number write 2.0 * A or A / 2.0. Products of u with u or its derivatives are not supported."
+    )
 
 
 def applied(operator: Operator) -> str:

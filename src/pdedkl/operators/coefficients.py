@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .hidden import reached
+
 
 class AbstractCoefficient(eqx.Module):
     """A scalar field `a(q)`; `a * operator` multiplies the operator's result by it."""
@@ -33,8 +35,41 @@ class AbstractCoefficient(eqx.Module):
     def __rmul__(self, other: Any) -> Any:
         return multiply(as_coefficient(other), self) if is_number(other) else NotImplemented
 
+    def __truediv__(self, other: Any) -> AbstractCoefficient:
+        if not is_number(other) or other == 0:
+            raise _no_arithmetic(f"{self} / {other!r}")
+        return multiply(as_coefficient(1.0 / other), self)
+
     def __neg__(self) -> AbstractCoefficient:
         return multiply(as_coefficient(-1.0), self)
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, AbstractCoefficient) or is_number(other):
+            raise _no_arithmetic(f"{self} + {other!r}")
+        return NotImplemented  # an operator answers through its own __radd__
+
+    def __radd__(self, other: Any) -> Any:
+        raise _no_arithmetic(f"{other!r} + {self}")
+
+    def __sub__(self, other: Any) -> Any:
+        if isinstance(other, AbstractCoefficient) or is_number(other):
+            raise _no_arithmetic(f"{self} - {other!r}")
+        return NotImplemented
+
+    def __rsub__(self, other: Any) -> Any:
+        raise _no_arithmetic(f"{other!r} - {self}")
+
+    def __rtruediv__(self, other: Any) -> Any:
+        raise _no_arithmetic(f"{other!r} / {self}")
+
+    def __pow__(self, other: Any) -> Any:
+        raise _no_arithmetic(f"{self} ** {other!r}")
+
+    def __rpow__(self, other: Any) -> Any:
+        raise _no_arithmetic(f"{other!r} ** {self}")
+
+    def __abs__(self) -> Any:
+        raise _no_arithmetic(f"abs({self})")
 
     def __repr__(self) -> str:
         return str(self)
@@ -69,13 +104,15 @@ class Coefficient(AbstractCoefficient):
         for parameter in parameters:
             if not isinstance(parameter, Parameter):
                 raise TypeError(f"Coefficient(fn, *parameters) takes Parameter objects after fn: got {parameter!r}.")
+        if not isinstance(fn, AbstractCoefficient):
+            refuse_hidden_parameters(fn, "Coefficient", "Coefficient(lambda q, {k}: …, {k})")
         self.fn = fn
         self.parameters = parameters
         default = getattr(fn, "__name__", "a")
         self.name = name or ("a" if default == "<lambda>" else default)
 
     def __call__(self, q: Array) -> Array:
-        value = jnp.asarray(self.fn(q, *(parameter.value for parameter in self.parameters)))
+        value = as_array(self.fn(q, *(parameter.value for parameter in self.parameters)))
         if value.shape != ():
             raise ValueError(f"{self} needs to be one number at each point: the function returned shape {value.shape}.")
         return value
@@ -129,6 +166,60 @@ class Product(AbstractCoefficient):
 
     def __str__(self) -> str:
         return f"-{self.right}" if str(self.left) == "-1" else f"{self.left} {self.right}"
+
+
+class Entries(eqx.Module):
+    """A vector or a matrix of coefficients, one for each entry: `q ↦ (a_1(q), …, a_k(q))`."""
+
+    entries: tuple[AbstractCoefficient, ...]
+    shape: tuple[int, ...] = eqx.field(static=True)
+
+    def __call__(self, q: Float[Array, " d"]) -> Array:
+        return jnp.stack([entry(q) for entry in self.entries]).reshape(self.shape)
+
+
+def as_entries(what: str, value: Any, shapes: tuple[tuple[int, ...], ...]) -> Entries | None:
+    """A list, or a list of lists, with coefficients among its entries; `None` where all entries are numbers."""
+    if not isinstance(value, list | tuple | np.ndarray):
+        return None
+    rows = [list(row) if isinstance(row, list | tuple | np.ndarray) else [row] for row in value]
+    flat = [entry for row in rows for entry in row]
+    if not any(isinstance(entry, AbstractCoefficient) or callable(entry) for entry in flat):
+        return None
+    nested = any(isinstance(row, list | tuple | np.ndarray) for row in value)
+    shape = (len(rows), len(rows[0])) if nested else (len(rows),)
+    if shape not in shapes or len({len(row) for row in rows}) > 1:
+        raise ValueError(f"Expected {what} of shape {' or '.join(map(str, shapes))}: got {value!r}.")
+    return Entries(tuple(map(as_coefficient, flat)), shape)
+
+
+def as_array(value: Any) -> Array:
+    """What a function of the point returned. Parameters in it would not be learned, and are refused."""
+    is_coefficient = lambda leaf: isinstance(leaf, AbstractCoefficient)
+    if any(map(is_coefficient, jax.tree.leaves(value, is_leaf=is_coefficient))):
+        raise TypeError(
+            f"A function of the point needs to return numbers: got {value!r}, which holds a Parameter or a "
+            "Coefficient. Write Coefficient(lambda q, k: k * q[0], k) for one number, and a list of such "
+            "coefficients and numbers for a vector, as in Directional(x, [Coefficient(…), 0.0])."
+        )
+    return jnp.asarray(value)
+
+
+def refuse_hidden_parameters(fn: Callable, what: str, instead: str) -> None:
+    """Refuse a function that uses a Parameter without taking it as an argument: it would never be learned."""
+    if found := reached(fn, Parameter):
+        name = found[0].name if found[0].name.isidentifier() else "k"
+        raise TypeError(
+            f"The function given to {what} uses the Parameter {found[0].name!r} from outside, where it could not be "
+            f"learned. Write {instead.format(k=name)}."
+        )
+
+
+def _no_arithmetic(expression: str) -> TypeError:
+    return TypeError(
+        f"{expression} cannot be written: coefficients are multiplied with each other and with numbers, nothing else. "
+        "Write it as a function that takes the parameters as numbers: Coefficient(lambda q, k: k + q[0], k)."
+    )
 
 
 def multiply(left: AbstractCoefficient, right: AbstractCoefficient) -> AbstractCoefficient:

@@ -13,7 +13,14 @@ from jaxtyping import Array, Float
 
 from ..domain import Coordinates, Layout
 from .base import Field, Operator, high_order
-from .coefficients import AbstractCoefficient, as_coefficient, is_number
+from .coefficients import (
+    AbstractCoefficient,
+    as_array,
+    as_coefficient,
+    as_entries,
+    is_number,
+    refuse_hidden_parameters,
+)
 from .symbol import Symbol
 
 
@@ -120,7 +127,7 @@ class Directional(Operator):
     def __init__(self, x: Coordinates, vector: Any) -> None:
         check_coordinates("Directional", x)
         self.x = x
-        self.vector = vector if callable(vector) else _read_array("a direction", vector, (len(x),))
+        self.vector = _read_vector(vector, len(x))
 
     @property
     def order(self) -> int:
@@ -283,9 +290,26 @@ class _ConstantTensor(eqx.Module):
     weights: Array | None = None
 
 
+def _read_vector(vector: Any, k: int) -> Any:
+    if callable(vector):
+        _refuse_hidden(vector, "Directional")
+        return vector
+    return as_entries("a direction", vector, ((k,),)) or _read_array("a direction", vector, (k,))
+
+
+def _refuse_hidden(fn: Any, what: str) -> None:
+    if not isinstance(fn, eqx.Module):
+        one = f"{what}(x, [Coefficient(lambda q, {{k}}: …, {{k}}), …]), one entry for each coordinate"
+        instead = one if what == "Directional" else f"{what}(x, Coefficient(lambda q, {{k}}: …, {{k}})), or {one}"
+        refuse_hidden_parameters(fn, what, instead)
+
+
 def _read_tensor(what: str, a: Any, k: int) -> Any:
     if isinstance(a, AbstractCoefficient) or callable(a):
+        _refuse_hidden(a, what)
         return a
+    if (entries := as_entries(f"{what}'s a", a, ((k,), (k, k)))) is not None:
+        return entries
     if is_number(a):
         return _ConstantTensor(as_coefficient(a).value)  # type: ignore[attr-defined]
     if np.ndim(a) == 1:
@@ -299,7 +323,7 @@ def _read_tensor(what: str, a: Any, k: int) -> Any:
 
 
 def _tensor_at(a: Any, q: Array) -> Array:
-    return jax.lax.stop_gradient(a.value) if isinstance(a, _ConstantTensor) else jnp.asarray(a(q))
+    return jax.lax.stop_gradient(a.value) if isinstance(a, _ConstantTensor) else as_array(a(q))
 
 
 def _as_matrix(a: Array, k: int) -> Array:
@@ -307,7 +331,7 @@ def _as_matrix(a: Array, k: int) -> Array:
 
 
 def _call_or_constant(value: Any, q: Array, what: str, shape: tuple[int, ...]) -> Array:
-    out = jnp.asarray(value(q)) if callable(value) else jax.lax.stop_gradient(value)
+    out = as_array(value(q)) if callable(value) else jax.lax.stop_gradient(value)
     if out.shape != shape:
         raise ValueError(f"{what} needs shape {shape} at each point: the function returned shape {out.shape}.")
     return out

@@ -126,6 +126,8 @@ class Problem(Shown):
         They are chosen from random candidates on the boundary, at the start and inside, for a posterior whose kernel
         stays as it is.
         """
+        if not callable(getattr(posterior, "covariance", None)):
+            raise TypeError(f"refine(posterior, n) needs a Posterior, as from fit or condition: got {posterior!r}.")
         count = min(CANDIDATES_PER_POINT * max(check_count("n", n), 1), MOST_CANDIDATES)
         candidates = self.fresh(max(count // 3, 1), seed, purpose="refinement")
         parts = zip(candidates, most_telling(posterior, candidates, n, self.interior(PLACES, seed)))

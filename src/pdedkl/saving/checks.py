@@ -18,6 +18,7 @@ from ..model import ENGINES, Model
 from ..observations import Observation, _check_operator_at
 from ..operators import Diffusion, Directional, Divergence, Partial, Shift
 from ..operators.base import Sum
+from ..operators.coefficients import Entries
 from ..operators.derivatives import _ConstantTensor
 from ..operators.normals import OutwardNormal
 from .fields import MisfitError
@@ -39,6 +40,8 @@ def _problem_of(made: Any) -> str | None:
             return _coordinates(made.indices, made.space, False)
         case Directional() if not callable(made.vector) and made.vector.shape != (len(made.x),):
             return f"a direction over {len(made.x)} coordinates has shape {made.vector.shape}"
+        case Entries() if len(made.entries) != int(np.prod(made.shape, dtype=object)) or not made.entries:
+            return f"{len(made.entries)} coefficients for the shape {made.shape}"
         case OutwardNormal():
             return _normal(made)
         case Shift() if made.move.shape != (made.x.dim,):
