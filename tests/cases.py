@@ -37,7 +37,7 @@ def operators(d: int) -> dict[str, pk.Operator]:
     speed = pk.Coefficient(lambda q: 1.0 + 0.3 * jnp.sin(q[0]) + 0.1 * q[-1], name="speed")
     nu, a, r = pk.Parameter("nu", 0.7, positive=True), pk.Parameter("a", 0.6), pk.Parameter("r", -0.2)
     drift = [a, *[-0.4 * speed] * (k - 1)]
-    mixing = [[nu * speed if i == j else 0.3 * a for j in range(k)] for i in range(k)]
+    diagonal = [nu * speed, *[0.3 * a] * (k - 1)]
     return {
         "identity": pk.identity,
         "first": pk.D(x[0]),
@@ -55,7 +55,7 @@ def operators(d: int) -> dict[str, pk.Operator]:
         "wave": pk.D(t, t) - 4.0 * pk.Laplacian(x),
         "advection-diffusion-reaction": pk.D(t) - pk.Laplacian(x) + pk.Directional(x, np.ones(len(x))) + 1.0,
         "variable": speed * pk.D(x[0]) - 2 * speed * pk.Laplacian(x) / 3 + speed,
-        "parameter": nu * pk.Laplacian(x) - r + pk.Directional(few, drift) + pk.Divergence(few, mixing),
+        "parameter": nu * pk.Laplacian(x) - r + pk.Directional(few, drift) + pk.Divergence(few, diagonal),
         "first of first": (speed * pk.D(x[0]) + 0.5) @ (speed * pk.D(t) + speed),
         "second of zeroth": (pk.Laplacian(x) + pk.D(t) + 2.0) @ (speed * pk.identity),
         "zeroth of second": (speed * pk.identity) @ (pk.Laplacian(x) - speed * pk.D(t)),
