@@ -91,7 +91,7 @@ class Model(Shown, eqx.Module):
         return {name: float(jnp.exp(value)) for name, value in self.log_noise.items()}
 
     def _described(self) -> tuple[str, Rows] | None:
-        if not known(self.log_noise, self.coefficients) or (kernel := self.kernel.described()) is None:
+        if not known(self.log_noise, self.coefficients) or (kernel := self.kernel._in_words()) is None:
             return None
         levels = [f"{name} {level:.3g}" for name, level in self.noise().items()]
         return f"Model: u is a Gaussian process over {over(self.kernel.layout)}", {

@@ -55,7 +55,7 @@ class Calibration(eqx.Module):
             return below
         return jnp.maximum(below, jnp.sqrt(below * self.factors[above]))
 
-    def described(self) -> str:
+    def _in_words(self) -> str:
         """The factors in words."""
         factors = [f"{float(f):.2g} (order {k})" for f, k in zip(self.factors, self.orders)]
         return f"times {', '.join(factors)}, from {self.source}"

@@ -243,7 +243,7 @@ class Posterior(Shown, eqx.Module):
         return {leaf.name: float(leaf.value) for leaf in leaves if isinstance(leaf, Parameter)}
 
     def _described(self) -> tuple[str, Rows] | None:
-        if not known(self.alpha, self.objective, self.jitter) or (kernel := self.model.kernel.described()) is None:
+        if not known(self.alpha, self.objective, self.jitter) or (kernel := self.model.kernel._in_words()) is None:
             return None
         rows = {
             "data": listed([f"{len(item)} of {applied(item.operator)}" for item in self.observations]),
@@ -255,9 +255,9 @@ class Posterior(Shown, eqx.Module):
         jitter = f", with a jitter of {float(self.jitter):.0e}" if float(self.jitter) else ""
         rows["evidence"] = f"log p(y) = {-float(self.objective):.2f}{jitter}"
         if self.calibration is not None:
-            rows["error bars"] = self.calibration.described()
+            rows["error bars"] = self.calibration._in_words()
         if self.training is not None:
-            rows["training"] = self.training.described()
+            rows["training"] = self.training._in_words()
         return f"Posterior of u over {over(self.model.kernel.layout)}, from {len(self.alpha)} values", rows
 
     def _with_data(self, q: Array) -> Array:

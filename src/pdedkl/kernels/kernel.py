@@ -144,7 +144,7 @@ class Component(Shown, eqx.Module):
     def __call__(self, q: Array, q_: Array) -> Array:
         return self.base(self.latent(q), self.latent(q_))
 
-    def described(self) -> str | None:
+    def _in_words(self) -> str | None:
         """The profile and what it is of, in words; `None` where the arrays are not known."""
         if not known(self.log_lengthscale, self.base.log_variance):
             return None
@@ -157,7 +157,7 @@ class Component(Shown, eqx.Module):
         return f"{profile} of {of}{groups}"
 
     def _described(self) -> tuple[str, Rows] | None:
-        if (text := self.described()) is None:
+        if (text := self._in_words()) is None:
             return None
         return f"Component over {over(self.normalisation.layout)}: {text}", {
             "variance": span(np.exp(self.base.log_variance)),
@@ -206,18 +206,18 @@ class Kernel(Shown, eqx.Module):
     def smoothness(self) -> float:
         return min(component.base.profile.smoothness for component in self.components)
 
-    def described(self) -> str | None:
+    def _in_words(self) -> str | None:
         """All components in words; `None` where the arrays are not known."""
-        parts = [component.described() for component in self.components]
+        parts = [component._in_words() for component in self.components]
         return " + ".join(part or "" for part in parts) if all(parts) else None
 
     def _described(self) -> tuple[str, Rows] | None:
-        if self.described() is None:
+        if self._in_words() is None:
             return None
         rows = {}
         for number, part in enumerate(self.components, start=1):
             sizes = span(np.exp(part.base.log_variance)), span(np.exp(part.log_lengthscale))
-            rows[f"term {number}"] = f"{part.described()}, variance {sizes[0]}, length scale {sizes[1]}"
+            rows[f"term {number}"] = f"{part._in_words()}, variance {sizes[0]}, length scale {sizes[1]}"
         return f"Kernel over {over(self.layout)}", rows
 
     def check(self, operator: Operator) -> None:

@@ -23,49 +23,96 @@ Term = tuple[Float[Array, " d"] | None, "Operator"]
 
 
 class Operator(eqx.Module):
-    """A linear differential operator `A`.
+    """A linear differential operator `A`, written as in an equation: `D(t) - 0.1 * Laplacian(x) + 1.0`.
 
-    `A(u)` is the function `q ↦ (A u)(q)`, by automatic differentiation: the meaning that everything else is held to.
-    `A.symbol(q)` is the same operator as coefficients at one point, for operators of order two or less. One that looks
-    at other points too has no symbol, but each of its local terms has.
+    Operators are added, multiplied by numbers and coefficients, and composed with `@`. `A(u)` is the function `q ↦ (A
+    u)(q)`, by automatic differentiation. `A.symbol(q)` is the same operator as coefficients at one point, where its
+    order is two or less. The tests hold both to each other.
+
+    **Arguments:** none. This is the base class; `docs/extending.md` shows how to add an operator.
+
+    !!! example
+        ```python
+        heat = pk.D(t) - 0.1 * pk.Laplacian(x)
+        f = heat(lambda q: t(q) * x(q)[0] ** 2)
+        assert heat.order == 2 and jnp.allclose(f(jnp.array([1.0, 0.0, 2.0])), 1.0 - 0.4)
+        ```
     """
 
     __array_ufunc__ = None
 
     @property
     @abc.abstractmethod
-    def order(self) -> int: ...
+    def order(self) -> int:
+        """The highest order of its derivatives."""
 
     @property
     @abc.abstractmethod
     def layout(self) -> Layout | None:
-        """The coordinates that its points have; `None` if any will do."""
+        """The groups of coordinates that its points have; `None` if any will do."""
 
     @abc.abstractmethod
     def __call__(self, u: Field) -> Field: ...
 
     @abc.abstractmethod
-    def symbol(self, q: Float[Array, " d"]) -> Symbol: ...
+    def symbol(self, q: Float[Array, " d"]) -> Symbol:
+        """`A = c + b·∇ + Σ w_i ∂_i² + Σ s_r (v_r·∇)²`, as numbers at one point. For operators of order two or less.
+
+        **Arguments:**
+
+        - `q`: a point.
+
+        **Returns:** a `Symbol`.
+
+        !!! example
+            ```python
+            symbol = heat.symbol(jnp.zeros(3))
+            assert symbol.axes == (0, 1)
+            ```
+        """
 
     @abc.abstractmethod
     def __str__(self) -> str: ...
 
     @property
     def dim(self) -> int | None:
-        """How many coordinates its points have; `None` if any number will do."""
+        """The number of coordinates that its points have; `None` if any number will do."""
         return None if self.layout is None else sum(size for _, size in self.layout)
 
     def local_terms(self) -> tuple[Term, ...]:
-        """`A = Σ_k A_k S_k` with local `A_k` and `(S_k u)(q) = u(q + s_k)`; a local operator is its own only term."""
+        """`A = Σ_k A_k S_k`, with local operators `A_k` and moves `(S_k u)(q) = u(q + s_k)`.
+
+        **Arguments:** none.
+
+        **Returns:** pairs `(s_k, A_k)`. A local operator is its own only term, with `None` as its move.
+
+        !!! example
+            ```python
+            ((move, operator),) = heat.local_terms()
+            assert move is None and operator is heat
+            ```
+        """
         return ((None, self),)
 
     @property
     def local(self) -> bool:
-        """Whether `(A u)(q)` is a matter of `u` near `q` alone."""
+        """Whether `(A u)(q)` depends on `u` near `q` alone."""
         return all(move is None for move, _ in self.local_terms())
 
     def after(self, inner: Operator) -> Operator | None:
-        """A simpler form of `self @ inner`, where there is one."""
+        """A simpler form of `self @ inner`.
+
+        **Arguments:**
+
+        - `inner`: the operator that acts first.
+
+        **Returns:** an operator, or `None` where there is no simpler form.
+
+        !!! example
+            ```python
+            assert pk.D(t).after(pk.D(t)) == pk.D(t, t)
+            ```
+        """
         return None
 
     def __repr__(self) -> str:
@@ -144,7 +191,7 @@ class Operator(eqx.Module):
 
 
 class Identity(Operator):
-    """`u ↦ u`."""
+    """`u ↦ u`: values of the unknown itself."""
 
     @property
     def order(self) -> int:

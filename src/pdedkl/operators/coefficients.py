@@ -89,9 +89,21 @@ class Constant(AbstractCoefficient):
 
 
 class Coefficient(AbstractCoefficient):
-    """A function of the point, `Coefficient(lambda q: 1 + x(q)[0])`.
+    """`a(q)`, a known function of the point that operators are multiplied by; with parameters, `a(q, k, …)`.
 
-    `fn` may be any function that JAX can differentiate. With parameters, `Coefficient(fn, k)` means `fn(q, k)`.
+    **Arguments:**
+
+    - `fn`: a function of the point, written with `jax.numpy`, that returns one number. With parameters it takes their
+      values after the point.
+    - `*parameters`: the unknown numbers that `fn` takes, as `Parameter`s.
+    - `name`: how it is printed; the name of `fn` by default.
+
+    !!! example
+        ```python
+        speed = pk.Coefficient(lambda q: 1 + x(q)[0], name="speed")
+        decay = pk.Coefficient(lambda q, k: jnp.exp(-k * t(q)), pk.Parameter("k", 1.0), name="decay")
+        operator = speed * pk.D(t) - decay * pk.Laplacian(x)
+        ```
     """
 
     fn: Callable[..., Array]
@@ -122,9 +134,21 @@ class Coefficient(AbstractCoefficient):
 
 
 class Parameter(AbstractCoefficient):
-    """An unknown number, learned with everything else: `Parameter("nu", 0.1, positive=True)`.
+    """An unknown number in an operator, which training learns.
 
-    Wherever the same name appears it is the same unknown. A positive one is stored by its logarithm.
+    Wherever the same name appears it is the same unknown.
+
+    **Arguments:**
+
+    - `name`: its name.
+    - `initial`: the value to start from.
+    - `positive`: whether it has to stay positive. Then its logarithm is learned.
+
+    !!! example
+        ```python
+        nu = pk.Parameter("nu", 0.1, positive=True)
+        operator = pk.D(t) - nu * pk.Laplacian(x)
+        ```
     """
 
     name: str = eqx.field(static=True)
@@ -143,9 +167,21 @@ class Parameter(AbstractCoefficient):
 
     @property
     def value(self) -> Array:
+        """The value it has now."""
         return jnp.exp(self.raw) if self.positive else self.raw
 
     def described(self) -> str:
+        """The value in words, with whether it is positive.
+
+        **Arguments:** none.
+
+        **Returns:** a few words.
+
+        !!! example
+            ```python
+            assert pk.Parameter("nu", 0.1, positive=True).described() == "positive, 0.1"
+            ```
+        """
         return f"{'positive, ' if self.positive else ''}{float(self.value):g}"
 
     def __call__(self, q: Array) -> Array:

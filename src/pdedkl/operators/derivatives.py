@@ -70,7 +70,20 @@ class Partial(Operator):
 
 
 def D(*coordinates: Coordinates) -> Partial:
-    """`D(t)` is ∂/∂t, `D(x[0], x[1])` the mixed derivative, `D(t, t)` the second one, and so on to any order."""
+    """A partial derivative of any order: `D(t)` is ∂/∂t, `D(x[0], x[1])` the mixed derivative, `D(t, t)` the second
+    one.
+
+    **Arguments:**
+
+    - `*coordinates`: the coordinates to differentiate by, one for each derivative.
+
+    **Returns:** the operator.
+
+    !!! example
+        ```python
+        wave = pk.D(t, t) - pk.D(x[0], x[0])
+        ```
+    """
     if not coordinates:
         raise ValueError("D needs the coordinate to differentiate by: D(t), or D(x[0], x[0]).")
     for coordinate in coordinates:
@@ -88,7 +101,17 @@ def D(*coordinates: Coordinates) -> Partial:
 
 
 class Laplacian(Operator):
-    """`Δ_x = Σ_i ∂²/∂x_i²` over one group of coordinates."""
+    """`Δ_x = Σ_i ∂²/∂x_i²` over one group of coordinates.
+
+    **Arguments:**
+
+    - `x`: the coordinates to sum over.
+
+    !!! example
+        ```python
+        poisson = pk.Laplacian(x)
+        ```
+    """
 
     x: Coordinates = eqx.field(static=True)
 
@@ -119,7 +142,20 @@ class Laplacian(Operator):
 
 
 class Directional(Operator):
-    """`v·∇_x u` for a fixed vector `v`, or one that depends on the point: `Directional(x, lambda q: -x(q))`."""
+    """`v·∇_x u`, the derivative along a vector `v`.
+
+    **Arguments:**
+
+    - `x`: the coordinates that `v` has entries for.
+    - `vector`: a list with one entry for each coordinate, a number, a `Parameter` or a `Coefficient`; or a function of
+      the point that returns such a vector of numbers.
+
+    !!! example
+        ```python
+        wind = pk.Directional(x, [pk.Parameter("speed", 1.0), 0.0])
+        swirl = pk.Directional(x, lambda q: jnp.array([-x(q)[1], x(q)[0]]))
+        ```
+    """
 
     x: Coordinates = eqx.field(static=True)
     vector: Float[Array, " k"] | Callable[[Array], Array]
@@ -152,11 +188,19 @@ class Directional(Operator):
 
 
 class Diffusion(Operator):
-    """`a : ∇_x∇_xᵀ u = Σ_ij a_ij ∂_i∂_j u`, the non-divergence form.
+    """`a : ∇_x∇_xᵀ u = Σ_ij a_ij ∂_i∂_j u`, the non-divergence form. `a` may be indefinite.
 
-    `a` is a number, a vector (a diagonal) or a symmetric matrix, constant or a function of the point. It may be
-    indefinite. A constant matrix is split once into eigendirections; a variable one by differences of squares, which
-    stay differentiable where eigenvalues meet.
+    **Arguments:**
+
+    - `x`: the coordinates that `a` has entries for.
+    - `a`: a number, a vector (a diagonal) or a symmetric matrix, whose entries may be numbers, `Parameter`s and
+      `Coefficient`s; a `Parameter` or `Coefficient`; or a function of the point that returns a number, a vector or a
+      matrix.
+
+    !!! example
+        ```python
+        mixed = pk.Diffusion(x, [[1.0, 0.5], [0.5, 2.0]])
+        ```
     """
 
     x: Coordinates = eqx.field(static=True)
@@ -192,7 +236,20 @@ class Diffusion(Operator):
 
 
 class Divergence(Operator):
-    """`∇_x·(a ∇_x u)`, the divergence form, with `a` as in `Diffusion` and usually a function of the point."""
+    """`∇_x·(a ∇_x u)`, the divergence form. Where `a` depends on the point, its derivatives are part of the operator.
+
+    **Arguments:**
+
+    - `x`: the coordinates that `a` has entries for.
+    - `a`: a number, a vector (a diagonal) or a matrix, whose entries may be numbers, `Parameter`s and `Coefficient`s; a
+      `Parameter` or `Coefficient`; or a function of the point that returns a number, a vector or a matrix.
+
+    !!! example
+        ```python
+        flow = pk.Divergence(x, lambda q: 1 + x(q)[0] ** 2)
+        unknown = pk.Divergence(x, pk.Coefficient(lambda q, k: 1 + k * x(q)[0], pk.Parameter("k", 0.5)))
+        ```
+    """
 
     x: Coordinates = eqx.field(static=True)
     a: Any

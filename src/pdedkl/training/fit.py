@@ -70,7 +70,7 @@ class Training(Shown):
     def __hash__(self) -> int:
         return hash(Training)
 
-    def described(self) -> str:
+    def _in_words(self) -> str:
         """Recipe, model, seed and time in words."""
         stopped = f", {self.stopped}" if self.stopped else ""
         return f"recipe {self.recipe}, model {self.model}, seed {self.seed}, {self.seconds:.1f} s{stopped}"
@@ -84,7 +84,7 @@ class Training(Shown):
         if self.validated is not None:
             rows["error of fresh values"] = f"{self.validated:.1e}"
         rows["steps"] = f"{len(self.history)}, {self.rejected} rejected; {self.compile_seconds:.1f} s of compilation"
-        return f"Training: {self.described()}", rows
+        return f"Training: {self._in_words()}", rows
 
     def table(self) -> str:
         """The kernels that were tried, and their objectives; a star marks the one that was kept."""
