@@ -19,10 +19,21 @@ ENGINES = ("closed-form", "autodiff")
 
 
 class Model(Shown, eqx.Module):
-    """A Gaussian process `u ~ GP(m, k)`, the noise of its observations, and unknown coefficients of their operators.
+    """`u ~ GP(m, k)`, with the noise of its observations and the unknown coefficients of their operators.
 
-    `log_noise` and `coefficients` are by name. `engine` says how covariances of operators are computed: `closed-form`
-    (order two or less) or `autodiff` (any order, slower); nothing falls back from one to the other.
+    **Arguments:**
+
+    - `kernel`: the covariance `k`, such as `ard(domain)`.
+    - `observations`: the data. They say which noise levels are learned and which coefficients are unknown.
+    - `mean`: the prior mean `m`; zero by default.
+    - `engine`: how covariances of operators are computed: `"closed-form"`, for order two or less, or `"autodiff"`, for
+      any order and much slower. Neither falls back to the other.
+
+    !!! example
+        ```python
+        model = pk.Model(pk.ard(domain), data)
+        posterior = pk.condition(model, data)
+        ```
     """
 
     kernel: Kernel
@@ -58,7 +69,17 @@ class Model(Shown, eqx.Module):
         self.check(found)
 
     def check(self, observations: Sequence[Observation]) -> None:
-        """Refuse observations that this model cannot condition on."""
+        """Refuse observations that this model cannot condition on.
+
+        **Arguments:**
+
+        - `observations`: the observations to check.
+
+        !!! example
+            ```python
+            pk.Model(pk.ard(domain), data).check([data])
+            ```
+        """
         for item in observations:
             self.check_operator(item.operator)
             if item.points.shape[1] != self.kernel.dim:
@@ -73,6 +94,18 @@ class Model(Shown, eqx.Module):
                 )
 
     def check_operator(self, operator: Operator) -> None:
+        """Refuse an operator that the kernel is too rough for, that the engine cannot handle, or whose parameters are
+        unknown here.
+
+        **Arguments:**
+
+        - `operator`: the operator to check.
+
+        !!! example
+            ```python
+            posterior.model.check_operator(heat)
+            ```
+        """
         self.kernel.check(operator)
         if unknown := set(parameters_of(operator)) - set(self.coefficients):
             raise ValueError(
@@ -83,11 +116,34 @@ class Model(Shown, eqx.Module):
             raise high_order(operator)
 
     def bound(self, operator: Operator) -> Operator:
-        """The operator with its unknown coefficients set to what the model holds for them."""
+        """The operator with its parameters set to the values that the model holds for them.
+
+        **Arguments:**
+
+        - `operator`: an operator, with parameters or without.
+
+        **Returns:** an operator.
+
+        !!! example
+            ```python
+            assert posterior.model.bound(heat) is heat
+            ```
+        """
         return bind(operator, self.coefficients) if self.coefficients else operator
 
     def noise(self) -> dict[str, float]:
-        """The standard deviations of the learned noise levels."""
+        """The learned noise levels.
+
+        **Arguments:** none.
+
+        **Returns:** standard deviations by name.
+
+        !!! example
+            ```python
+            learned = pk.Observation(pk.identity, points, values, name="sensors")
+            assert set(pk.Model(pk.ard(domain), learned).noise()) == {"sensors"}
+            ```
+        """
         return {name: float(jnp.exp(value)) for name, value in self.log_noise.items()}
 
     def _described(self) -> tuple[str, Rows] | None:

@@ -21,9 +21,18 @@ from .tables import check_inside, check_noise, read_table
 
 
 class Learned(eqx.Module):
-    """A noise level that training finds; observations that name the same one share it.
+    """A noise level that training finds. Observations that name the same one share it.
 
-    `initial` is the standard deviation to start from, by default a hundredth of the values' own.
+    **Arguments:**
+
+    - `name`: its name; that of the observation by default.
+    - `initial`: the standard deviation to start from; by default a hundredth of the values' own.
+
+    !!! example
+        ```python
+        left = pk.Observation(pk.identity, points, values, noise=pk.Learned("sensors", initial=0.1))
+        right = pk.Observation(pk.D(t), points, values, noise=pk.Learned("sensors", initial=0.1))
+        ```
     """
 
     name: str | None = eqx.field(default=None, static=True)
@@ -38,12 +47,23 @@ class Learned(eqx.Module):
 
 
 class Observation(Shown, eqx.Module):
-    """`y_i = (A u)(q_i) + ε_i`: values of one operator at `n` points.
+    """`y_i = (A u)(q_i) + ε_i`: values of one operator at `n` points, with normal noise.
 
-    `noise` is the standard deviation of `ε`, in the units of the values: a number, one number per point, `0` or
-    `"exact"` for none, `"learned"` (the default), or `Learned(name, initial)` to share or to start it. Learned levels
-    go by name, and the name of an observation is its operator unless it is given: as in the paper, all values of `u`
-    share one level and all values of `f` another, until they are named.
+    **Arguments:**
+
+    - `operator`: the operator `A`; `identity` for values of `u` itself.
+    - `points`: an array of shape `(n, d)`, all coordinates of the domain in their order.
+    - `values`: the `n` values `y`.
+    - `noise`: the standard deviation of `ε`, in the units of the values. A number, or one number for each point; `0` or
+      `"exact"` for none; `"learned"`, the default; or `Learned(name, initial)`.
+    - `name`: its name. Learned levels of noise go by name. Without one, observations of the same operator share a
+      level.
+
+    !!! example
+        ```python
+        sensors = pk.Observation(pk.identity, points, values, noise=0.01)
+        equation = pk.Observation(heat, points, np.zeros(20), noise="exact")
+        ```
     """
 
     operator: Operator
@@ -85,8 +105,25 @@ class Observation(Shown, eqx.Module):
     ) -> Observation:
         """Observations from the columns of a CSV, Parquet or NPZ file, one row for each point.
 
-        `coordinates` names one column for each coordinate, in the order of the domain; `noise` may name a column of
-        standard deviations. With a `domain`, every point has to lie in it.
+        **Arguments:**
+
+        - `path`: the file. Its ending says what it is: `.csv`, `.tsv`, `.txt`, `.parquet`, `.pq` or `.npz`.
+        - `coordinates`: the names of the columns that hold the coordinates, in the order of the domain.
+        - `value`: the name of the column of values.
+        - `noise`: as for `Observation`, or the name of a column of standard deviations.
+        - `operator`: what was measured; `u` itself by default.
+        - `domain`: if it is given, every point has to lie in it.
+        - `name`: as for `Observation`.
+
+        **Returns:** an `Observation`.
+
+        !!! example
+            ```python
+            with open("sensors.csv", "w") as file:
+                file.write("x[0],x[1],t,u,sigma\n0.5,0.5,0.1,1.2,0.01\n0.2,0.7,0.4,1.1,0.02\n")
+            names = domain.coordinate_names  # x[0], x[1], t
+            sensors = pk.Observation.from_table("sensors.csv", names, "u", noise="sigma", domain=domain)
+            ```
         """
         axes = [coordinates] if isinstance(coordinates, str) else list(coordinates)
         if not axes:
@@ -105,7 +142,7 @@ class Observation(Shown, eqx.Module):
 
     @property
     def of_values(self) -> bool:
-        """Whether these are values of `u` itself, or multiples of them: no derivatives, no differences."""
+        """Whether these are values of `u`, or multiples of them: no derivatives, no differences."""
         return self.operator.order == 0 and self.operator.local
 
     @property
@@ -114,7 +151,17 @@ class Observation(Shown, eqx.Module):
         return (self.noise.name or self.name) if isinstance(self.noise, Learned) else None
 
     def initial_noise(self) -> float:
-        """Where a learned noise level starts."""
+        """Where a learned noise level starts.
+
+        **Arguments:** none.
+
+        **Returns:** a standard deviation.
+
+        !!! example
+            ```python
+            assert pk.Observation(pk.identity, points, values, noise=pk.Learned(initial=0.3)).initial_noise() == 0.3
+            ```
+        """
         given = self.noise.initial if isinstance(self.noise, Learned) else None
         if given is not None:
             return given
@@ -122,6 +169,19 @@ class Observation(Shown, eqx.Module):
         return 1e-2 * (spread if spread > 1e-12 * size else size or 1.0)
 
     def noise_variance(self, log_noise: dict[str, Array]) -> Float[Array, " n"]:
+        """The variance of the noise at each point.
+
+        **Arguments:**
+
+        - `log_noise`: logarithms of the learned standard deviations, by name, as a `Model` holds them.
+
+        **Returns:** `n` variances.
+
+        !!! example
+            ```python
+            assert jnp.allclose(data.noise_variance({}), 1e-4)
+            ```
+        """
         known = None if isinstance(self.noise, Learned) else self.noise**2
         variance = jnp.exp(2 * log_noise[self.noise_name or ""]) if known is None else known
         return jnp.broadcast_to(variance, (len(self),))
@@ -208,7 +268,7 @@ def _read_noise(noise: Any, n: int) -> Learned | Array:
 
 
 def _own(array: np.ndarray) -> Array:
-    """A copy nobody else holds: what the caller does to their array later is their own affair.
+    """A copy that nobody else holds, so that the caller may change their array afterwards.
 
     NumPy copies it, since JAX may take a well-aligned array as its own, or read it only after returning.
     """

@@ -77,7 +77,25 @@ class BaseKernel(eqx.Module):
 
 
 class Component(Shown, eqx.Module):
-    """One term of a kernel: an embedding, and a base kernel with ARD length scales on its latent coordinates."""
+    """One term of a kernel: `k(q, q') = Σ_g σ_g² φ(|z_g − z'_g|²/2)` with latent coordinates `z = h(q)`.
+
+    `φ` is a profile, and `g` runs over groups of latent coordinates, each divided by its length scale.
+
+    **Arguments:**
+
+    - `domain`: where the points live. Inputs are scaled to `[-1, 1]` before the embedding.
+    - `embedding`: the map `h` to latent coordinates.
+    - `profile`: the base kernel, such as `SquaredExponential()` (the default) or `Matern52()`.
+    - `groups`: lists of latent coordinates, one list for each group; all in one group by default.
+    - `variance`: `σ²`, one number, or one for each group.
+    - `lengthscale`: one number, or one for each latent coordinate.
+
+    !!! example
+        ```python
+        component = pk.Component(domain, pk.IdentityEmbedding(), groups=[(0, 1), (2,)])
+        kernel = pk.Kernel((component,))
+        ```
+    """
 
     embedding: Embedding
     base: BaseKernel
@@ -116,14 +134,27 @@ class Component(Shown, eqx.Module):
 
     @property
     def latent_dim(self) -> int:
+        """The number of latent coordinates."""
         return self.log_lengthscale.shape[0]
 
     def jets(
         self, operator: Operator, points: Float[Array, "n d"], move: Float[Array, " d"] | None = None
     ) -> LatentJet:
-        """All points pushed through the network once, in units of the length scales.
+        """`A` at each point as an operator on the latent space. The points go through the network once.
 
-        With a move `s` these are the jets of `A S_s`: coefficients at `q`, the rest at `q + s`.
+        **Arguments:**
+
+        - `operator`: the operator `A`, of order two or less.
+        - `points`: an array of shape `(n, d)`.
+        - `move`: a vector `s`, to get the jets of `u ↦ A u(· + s)`: coefficients at `q`, everything else at `q + s`.
+
+        **Returns:** a `LatentJet` with one row for each point, in units of the length scales.
+
+        !!! example
+            ```python
+            component = pk.ard(domain).components[0]
+            assert component.jets(heat, jnp.asarray(points)).z.shape == (20, 3)
+            ```
         """
 
         def one(q: Array) -> LatentJet:
@@ -139,6 +170,19 @@ class Component(Shown, eqx.Module):
         return jax.lax.map(jax.checkpoint(one), points, batch_size=size)
 
     def latent(self, q: Float[Array, " d"]) -> Float[Array, " h"]:
+        """The latent coordinates of one point, in units of the length scales.
+
+        **Arguments:**
+
+        - `q`: a point.
+
+        **Returns:** a vector with `latent_dim` entries.
+
+        !!! example
+            ```python
+            z = pk.ard(domain).components[0].latent(jnp.asarray(points[0]))
+            ```
+        """
         return self.embedding(self.normalisation(q)) / jnp.exp(self.log_lengthscale)
 
     def __call__(self, q: Array, q_: Array) -> Array:
@@ -166,7 +210,18 @@ class Component(Shown, eqx.Module):
 
 
 class Kernel(Shown, eqx.Module):
-    """A sum of components; `k1 + k2` adds their processes."""
+    """A sum of components, the covariance of a sum of independent processes. `k1 + k2` adds two kernels.
+
+    **Arguments:**
+
+    - `components`: a tuple of `Component`s over one domain. `ard`, `additive` and `deep` make kernels of one component.
+
+    !!! example
+        ```python
+        kernel = pk.additive(domain) + pk.ard(domain, lengthscale=2.0)
+        assert kernel(jnp.zeros(3), jnp.zeros(3)) == 2.0
+        ```
+    """
 
     components: tuple[Component, ...]
 
@@ -183,10 +238,12 @@ class Kernel(Shown, eqx.Module):
 
     @property
     def layout(self) -> Layout:
+        """The groups of coordinates of its points, each with its size."""
         return self.components[0].normalisation.layout
 
     @property
     def dim(self) -> int:
+        """The number of coordinates of a point."""
         return sum(size for _, size in self.layout)
 
     @property
@@ -204,6 +261,7 @@ class Kernel(Shown, eqx.Module):
 
     @property
     def smoothness(self) -> float:
+        """How often its processes are differentiable in mean square: the highest order of an operator."""
         return min(component.base.profile.smoothness for component in self.components)
 
     def _in_words(self) -> str | None:
@@ -221,7 +279,17 @@ class Kernel(Shown, eqx.Module):
         return f"Kernel over {over(self.layout)}", rows
 
     def check(self, operator: Operator) -> None:
-        """Refuse an operator that the kernel's paths are too rough for."""
+        """Refuse an operator that this kernel is too rough for, or that is of another domain.
+
+        **Arguments:**
+
+        - `operator`: the operator to be observed or predicted.
+
+        !!! example
+            ```python
+            pk.ard(domain).check(heat)
+            ```
+        """
         if operator.layout not in (None, self.layout):
             raise ValueError(
                 f"{operator} and the kernel are of different domains: it acts on {operator.dim} coordinates "
@@ -239,14 +307,44 @@ class Kernel(Shown, eqx.Module):
 
 
 def ard(domain: Domain, profile: Profile | None = None, variance: Numbers = 1.0, lengthscale: Numbers = 1.0) -> Kernel:
-    """A base kernel on the inputs themselves, one length scale each: the paper's PDE-GP."""
+    """A base kernel on the inputs themselves, with one length scale for each: the paper's PDE-GP.
+
+    **Arguments:**
+
+    - `domain`: where the points live.
+    - `profile`: the base kernel, such as `SquaredExponential()` (the default) or `Matern52()`.
+    - `variance`: the variance of `u` before any data.
+    - `lengthscale`: one number, or one for each input, in units of half the width of the domain.
+
+    **Returns:** a `Kernel`.
+
+    !!! example
+        ```python
+        kernel = pk.ard(domain, pk.Matern52(), lengthscale=[1.0, 1.0, 0.5])
+        ```
+    """
     return deep(domain, IdentityEmbedding(), profile, None, variance, lengthscale)
 
 
 def additive(
     domain: Domain, profile: Profile | None = None, variance: Numbers | None = None, lengthscale: Numbers = 1.0
 ) -> Kernel:
-    """A sum of one-dimensional kernels, one for each input; together of variance one, unless it is given."""
+    """`k(q, q') = Σ_i k_i(q_i, q'_i)`: a sum of functions of one input each.
+
+    **Arguments:**
+
+    - `domain`: where the points live.
+    - `profile`: the base kernel, such as `SquaredExponential()` (the default) or `Matern52()`.
+    - `variance`: one number for each input, or one for all; together they make one by default.
+    - `lengthscale`: one number, or one for each input, in units of half the width of the domain.
+
+    **Returns:** a `Kernel`.
+
+    !!! example
+        ```python
+        kernel = pk.additive(domain)
+        ```
+    """
     groups = [(i,) for i in range(domain.dim)]
     return deep(
         domain, IdentityEmbedding(), profile, groups, 1.0 / domain.dim if variance is None else variance, lengthscale
@@ -261,7 +359,24 @@ def deep(
     variance: Numbers = 1.0,
     lengthscale: Numbers = 1.0,
 ) -> Kernel:
-    """A base kernel on a learned embedding, in one group of latent coordinates or several."""
+    """`k(h(q), h(q'))`: a base kernel on an embedding `h`, such as a network.
+
+    **Arguments:**
+
+    - `domain`: where the points live.
+    - `embedding`: the map `h` to latent coordinates.
+    - `profile`: the base kernel, such as `SquaredExponential()` (the default) or `Matern52()`.
+    - `groups`: lists of latent coordinates, one list for each group; all in one group by default.
+    - `variance`: one number, or one for each group.
+    - `lengthscale`: one number, or one for each latent coordinate.
+
+    **Returns:** a `Kernel`.
+
+    !!! example
+        ```python
+        kernel = pk.deep(domain, pk.Residual(3, 2, width=8, key=jax.random.key(0)))
+        ```
+    """
     return Kernel((Component(domain, embedding, profile, groups, variance, lengthscale),))
 
 
