@@ -1,7 +1,7 @@
 """Every public name says what it gives, what it takes and what it returns, with an example that runs.
 
-The examples build on those of `api.py`, which stand at its top. Training has tests of its own, so `fit` and `search` are
-replaced here: their examples have to be calls that their signatures accept.
+The examples build on those of `api.py`, which stand at its top. Training has tests of its own, so `fit` and `search`
+are replaced here: their examples have to be calls that their signatures accept.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pytest
 
 import pdedkl as pk
 from pdedkl import api, problems
+from pdedkl.searching.space import Space
 
 FENCED = re.compile(r"```python\n(.*?)```", re.S)
 
@@ -111,6 +112,8 @@ def names():
     found: dict[str, object] = {}
     for block in example(inspect.getdoc(api) or ""):
         exec(compile(block, "api.py", "exec"), found)
+    history = [pk.Evaluation({"latent_dim": h}, objective, 1.0) for h, objective in ((1, 3.0), (2, 1.0), (3, 2.0))]
+    found["searched"] = pk.Search(Space.of([1, 2, 3]), history, _trained=found["posterior"])
     return found
 
 

@@ -110,19 +110,19 @@ class Observation(Shown, eqx.Module):
         - `path`: the file. Its ending says what it is: `.csv`, `.tsv`, `.txt`, `.parquet`, `.pq` or `.npz`.
         - `coordinates`: the names of the columns that hold the coordinates, in the order of the domain.
         - `value`: the name of the column of values.
-        - `noise`: as for `Observation`, or the name of a column of standard deviations.
+        - `noise`: the name of a column of standard deviations; a number; `"exact"`; or `"learned"`, the default.
         - `operator`: what was measured; `u` itself by default.
         - `domain`: if it is given, every point has to lie in it.
-        - `name`: as for `Observation`.
+        - `name`: the name of the observation. Learned levels of noise go by name.
 
         **Returns:** an `Observation`.
 
         !!! example
             ```python
-            with open("sensors.csv", "w") as file:
-                file.write("x[0],x[1],t,u,sigma\n0.5,0.5,0.1,1.2,0.01\n0.2,0.7,0.4,1.1,0.02\n")
+            columns = np.column_stack([points, values])
+            np.savetxt("sensors.csv", columns, delimiter=",", header="x[0],x[1],t,u", comments="")
             names = domain.coordinate_names  # x[0], x[1], t
-            sensors = pk.Observation.from_table("sensors.csv", names, "u", noise="sigma", domain=domain)
+            sensors = pk.Observation.from_table("sensors.csv", names, "u", noise=0.01, domain=domain)
             ```
         """
         axes = [coordinates] if isinstance(coordinates, str) else list(coordinates)

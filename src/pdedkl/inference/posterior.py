@@ -62,13 +62,27 @@ OtherPoints = Float[np.ndarray, "n d"] | Float[Array, "n d"]
 
 
 class Posterior(Shown, eqx.Module):
-    """A model conditioned on observations.
+    """A Gaussian process `u` given its data: mean, variance, covariance and samples of any operator of it, anywhere.
 
-    `solver` applies the inverse of the Gram matrix: by its Cholesky factor, or by conjugate gradients where that does
-    not fit into memory. `alpha` are the weights `K⁻¹ (y − A m)`, `jitter` is what the factorisation needed, relative to
-    each row's variance, and `objective` the negative log evidence. `calibration` holds the factors of its standard
-    deviations, where they were compared with fresh values. `training` says how the model came to be, where it was
-    fitted.
+    `condition` and `fit` make posteriors.
+
+    **Arguments:**
+
+    - `model`: the prior and its parameters.
+    - `observations`: the data.
+    - `sections`: the data as the engine needs them, one part for each observation.
+    - `solver`: applies the inverse of the Gram matrix, by its Cholesky factor or by conjugate gradients.
+    - `alpha`: the weights `K⁻¹ (y − A m)`.
+    - `jitter`: what was added to the diagonal to factorise `K`, relative to each row's variance.
+    - `objective`: the negative log evidence.
+    - `calibration`: factors of the standard deviations, if they were compared with fresh values.
+    - `training`: how the model was trained, if it was.
+
+    !!! example
+        ```python
+        posterior = pk.condition(pk.ard(domain), data)
+        mean, variance, _ = posterior.predict(points, heat)
+        ```
     """
 
     model: Model
@@ -83,15 +97,31 @@ class Posterior(Shown, eqx.Module):
 
     @property
     def engine(self) -> Engine:
+        """What computes covariances: closed forms, or automatic differentiation."""
         return engine_of(self.model.engine)
 
     @property
     def gram(self) -> Gram:
+        """The covariance matrix of the data, noise included, as the solver uses it."""
         noise = [item.noise_variance(self.model.log_noise) for item in self.observations]
         return Gram(self.engine, self.engine.parameters(self.model.kernel), self.sections, jnp.concatenate(noise))
 
     def predict(self, points: Any, operator: Operator = identity, *, batch_size: int | None = None) -> Prediction:
-        """Mean and variance of `A u`, noise excluded, at `n` points, in batches that bound the memory."""
+        """Mean and variance of `A u` at points, without the noise of measurements.
+
+        **Arguments:**
+
+        - `points`: an array of shape `(n, d)`.
+        - `operator`: the operator `A`; `u` itself by default.
+        - `batch_size`: how many points are computed at once, to bound the memory; chosen by default.
+
+        **Returns:** a `Prediction`.
+
+        !!! example
+            ```python
+            u, f = posterior.predict(points), posterior.predict(points, heat)
+            ```
+        """
         q = self._points(points, operator)
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"`batch_size` needs to be at least 1: got {batch_size}.")
@@ -113,17 +143,40 @@ class Posterior(Shown, eqx.Module):
         return Prediction(means, variances, clamped, q, self.model.kernel.names, applied(operator))
 
     def scale(self, operator: Operator = identity) -> Float[Array, ""]:
-        """What standard deviations of `A u` are multiplied by, from comparison with fresh values; 1 without one."""
+        """The factor that standard deviations of `A u` are multiplied by, from comparison with fresh values.
+
+        **Arguments:**
+
+        - `operator`: the operator `A`.
+
+        **Returns:** a number; 1 without a calibration.
+
+        !!! example
+            ```python
+            assert posterior.scale() == 1.0
+            ```
+        """
         return jnp.ones(()) if self.calibration is None else self.calibration.factor(operator)
 
     def calibrated(self, fresh: Sequence[Observation] = ()) -> Posterior:
-        """The same posterior with standard deviations that fit what it was not conditioned on; means stay.
+        """The same posterior with standard deviations that fit values it was not conditioned on. Means stay as they
+        are.
 
-        `fresh` are new values of the conditions and of the source, such as `problem.fresh(500, purpose="calibration")`.
-        Values of `u` count by what they say of the points of the highest order among them, which are inside.
-        Learned noise is not theirs, so measured ones need a noise of known size, and only widen. Of orders of
-        derivatives that they do not have, each value of the data is compared with its prediction from all others;
-        training has seen those, so they only widen too.
+        Fresh values of `u` lie on the boundary and at the start, and error bars are wanted inside. So each counts by
+        how much it tells about the inside. Fresh values are exact, so the learned noise is not added; those with
+        noise can only widen error bars. For an order of derivatives without fresh values, each value of the data is
+        compared with its prediction from all others. Training has seen those, so they can only widen error bars too.
+
+        **Arguments:**
+
+        - `fresh`: new values, such as `problem.fresh(500, purpose="calibration")`; none to use the data alone.
+
+        **Returns:** a `Posterior`.
+
+        !!! example
+            ```python
+            wider = pk.condition(pk.ard(problem.domain), problem.sample(10, 10, 10)).calibrated()
+            ```
         """
         found = check_observations(fresh) if len(fresh) else ()
         plain = self.uncalibrated()
@@ -140,13 +193,34 @@ class Posterior(Shown, eqx.Module):
         return dataclasses.replace(self, calibration=calibration)
 
     def uncalibrated(self) -> Posterior:
-        """The same posterior with the standard deviations that the model itself claims."""
+        """The same posterior with the standard deviations that the model itself gives.
+
+        **Arguments:** none.
+
+        **Returns:** a `Posterior`.
+
+        !!! example
+            ```python
+            assert posterior.uncalibrated().calibration is None
+            ```
+        """
         return dataclasses.replace(self, calibration=None)
 
     def compared(self, fresh: Observation, inside: np.ndarray | None = None) -> Compared:
-        """The errors at values that were not conditioned on, beside what was claimed.
+        """The errors at values that were not conditioned on, beside the variances that were predicted there.
 
-        Values of `u` count by what they say of the points `inside`, if those are given.
+        **Arguments:**
+
+        - `fresh`: the values, one observation.
+        - `inside`: points inside. If they are given, values of `u` count by how much they tell about these points.
+
+        **Returns:** a `Compared` with `errors`, `variance`, `noise` and `weight`.
+
+        !!! example
+            ```python
+            new = pk.Observation(pk.identity, points[:5], values[:5], noise="exact")
+            assert posterior.compared(new).errors.shape == (5,)
+            ```
         """
         predicted = self.predict(fresh.points, fresh.operator)
         known = np.zeros(len(fresh)) if fresh.noise_name else np.broadcast_to(fresh.noise_variance({}), len(fresh))
@@ -160,7 +234,18 @@ class Posterior(Shown, eqx.Module):
         return Compared(fresh.operator.order, errors, predicted.variance, known, weight, told)
 
     def left_out(self) -> list[Compared]:
-        """Each value against its prediction from all others; not to be had without the whole matrix."""
+        """Each value of the data against its prediction from all others.
+
+        **Arguments:** none.
+
+        **Returns:** a `Compared` for each observation; an empty list where conjugate gradients took the place of the
+        matrix.
+
+        !!! example
+            ```python
+            (found,) = posterior.left_out()
+            ```
+        """
         if not isinstance(self.solver, Factorised):
             return []
         ends = np.cumsum([len(item) for item in self.observations])[:-1]
@@ -179,7 +264,22 @@ class Posterior(Shown, eqx.Module):
         other_points: Any = None,
         other_operator: Operator | None = None,
     ) -> np.ndarray:
-        """The posterior covariance of `A u` at the points with `A' u` at the other points (by default the same)."""
+        """The posterior covariance of `A u` at some points with `B u` at others.
+
+        **Arguments:**
+
+        - `points`: an array of shape `(m, d)`.
+        - `operator`: the operator `A`; `u` itself by default.
+        - `other_points`: an array of shape `(n, d)`; by default the same points.
+        - `other_operator`: the operator `B`; by default `A`.
+
+        **Returns:** an array of shape `(m, n)`.
+
+        !!! example
+            ```python
+            covariance = posterior.covariance(points[:3], pk.identity, points[:2], heat)
+            ```
+        """
         other = operator if other_operator is None else other_operator
         q = self._points(points, operator)
         q_ = self._points(points if other_points is None else other_points, other)
@@ -189,7 +289,22 @@ class Posterior(Shown, eqx.Module):
         return scale * np.asarray((_covariance_of_few if few else _covariance)(self, operator, q, other, q_))
 
     def sample(self, key: PRNGKeyArray, points: Any, operator: Operator = identity, *, count: int = 1) -> np.ndarray:
-        """`count` joint draws of `A u` at the points, as rows."""
+        """Joint draws of `A u` at points.
+
+        **Arguments:**
+
+        - `key`: a random key of JAX.
+        - `points`: an array of shape `(n, d)`.
+        - `operator`: the operator `A`; `u` itself by default.
+        - `count`: how many draws.
+
+        **Returns:** an array of shape `(count, n)`.
+
+        !!! example
+            ```python
+            draws = posterior.sample(jax.random.key(0), points[:4], count=10)
+            ```
+        """
         q = self._points(points, operator)
         check_fits(q.shape[0], 3, "points to draw jointly")
         mean = self.predict(q, operator).mean
@@ -199,16 +314,57 @@ class Posterior(Shown, eqx.Module):
         return mean + np.asarray(jax.random.normal(key, (count, q.shape[0])) @ root.T)
 
     def mean(self, q: Float[Array, " d"]) -> Float[Array, ""]:
-        """The posterior mean of `u` at one point, as a function that JAX can differentiate."""
+        """The posterior mean of `u` at one point, as a function that JAX can differentiate.
+
+        **Arguments:**
+
+        - `q`: a point.
+
+        **Returns:** a number.
+
+        !!! example
+            ```python
+            slope = jax.grad(posterior.mean)(jnp.asarray(points[0]))
+            ```
+        """
         return self.model.mean(q) + jnp.dot(self._with_data(q), self.alpha)
 
     def kernel(self, q: Float[Array, " d"], q_: Float[Array, " d"]) -> Float[Array, ""]:
-        """The posterior covariance of `u` at two points, as a function that JAX can differentiate."""
+        """The posterior covariance of `u` at two points, as a function that JAX can differentiate.
+
+        **Arguments:**
+
+        - `q`: a point.
+        - `q_`: another point.
+
+        **Returns:** a number.
+
+        !!! example
+            ```python
+            covariance = posterior.kernel(jnp.asarray(points[0]), jnp.asarray(points[1]))
+            ```
+        """
         explained = jnp.dot(self._with_data(q), self.solver.solve(self.gram, self._with_data(q_)))
         return self.scale() ** 2 * (self.model.kernel(q, q_) - explained)
 
     def check(self, problem: Any, n: int = 500, seed: int = 0) -> Verdict:
-        """Compare with `n` fresh values each of the source and of the conditions, and say what came out."""
+        """Compare with fresh values of the source and of the conditions, and say what came out. No exact solution is
+        needed.
+
+        **Arguments:**
+
+        - `problem`: the `Problem` that was solved.
+        - `n`: how many fresh values of the source, and how many of the conditions.
+        - `seed`: the seed of their points.
+
+        **Returns:** a `Verdict`: whether error bars hold, how large the error of `u` is, what rules it, and what to do.
+
+        !!! example
+            ```python
+            solved = pk.condition(pk.ard(problem.domain), problem.sample(10, 10, 10))
+            print(solved.check(problem, n=5).advice)
+            ```
+        """
         from ..checking.check import check
 
         return check(self, problem, n, seed)
@@ -222,22 +378,62 @@ class Posterior(Shown, eqx.Module):
         domain: Domain | None = None,
         level: float = 0.95,
     ) -> Figure:
-        """A picture of `A u` along one coordinate with its band, or over a plane of two."""
+        """A picture of `A u`: along one coordinate with its band, or over a plane of two beside the width of the band.
+
+        **Arguments:**
+
+        - `*coordinates`: one or two coordinates, as names (`"x[0]"`, `"t"`) or as `Coordinates`; a group of two is a
+          plane. By default the first and the last one.
+        - `at`: values of the other coordinates, `{"t": 0.5}`, or a whole point; the middle of the domain by default.
+        - `operator`: the operator `A`; `u` itself by default.
+        - `exact`: the exact solution as a function of the point, to be drawn too.
+        - `domain`: where to draw: a smaller `Domain` to look closer, or the problem's own to leave out what is outside
+          a ball.
+        - `level`: the probability of the band.
+
+        **Returns:** a matplotlib `Figure`. Notebooks show it; `figure.savefig("u.png")` stores it.
+
+        !!! example
+            ```python
+            figure = posterior.plot("x[0]", at={"t": 0.2})
+            figure = posterior.plot(x[0], t, operator=heat)
+            ```
+        """
         from ..reports.slices import plotted
 
         return plotted(self, coordinates, at, operator, exact, domain, level)
 
     def save(self, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
-        """Write all that predictions need to one file, as data; `pdedkl.load(path)` gives the same bits again.
+        """Write everything that predictions need to one file, as data. `pdedkl.load(path)` gives the same bits again.
 
-        `extra` is anything in JSON that should travel with it. Python functions cannot: a warning names them.
+        Python functions are no data: a warning names those that `load` has to be given.
+
+        **Arguments:**
+
+        - `path`: the file.
+        - `extra`: a dictionary of your own that JSON can hold, stored with it.
+
+        !!! example
+            ```python
+            posterior.save("model.pdedkl", extra={"seed": 0})
+            ```
         """
         from ..saving import save
 
         save(self, path, extra=extra, stacklevel=4)  # past this method and its wrapper in equinox
 
     def unknowns(self) -> dict[str, float]:
-        """The values that were learned for the unknown coefficients, by name."""
+        """The values that were learned for the parameters of the operators.
+
+        **Arguments:** none.
+
+        **Returns:** numbers by name.
+
+        !!! example
+            ```python
+            assert posterior.unknowns() == {}
+            ```
+        """
         bound = [self.model.bound(item.operator) for item in self.observations]
         leaves = jax.tree.leaves(bound, is_leaf=lambda node: isinstance(node, Parameter))
         return {leaf.name: float(leaf.value) for leaf in leaves if isinstance(leaf, Parameter)}
@@ -279,11 +475,23 @@ def condition(
     solver: str = "auto",
     mesh: Mesh | None = None,
 ) -> Posterior:
-    """Condition a model on observations; a kernel alone stands for a zero-mean model with default noise.
+    """`u | y`: condition a model on observations.
 
-    `solver` is `"dense"`, a Cholesky factorisation; `"iterative"`, conjugate gradients with a low-rank preconditioner,
-    which never hold the Gram matrix; or `"auto"`, the first if it fits into memory. With a `mesh` of devices the
-    rows of the matrix are shared out among them, in iterative solves.
+    **Arguments:**
+
+    - `model`: a `Model`, or a `Kernel` for a zero mean and noise levels at their start.
+    - `observations`: an `Observation` or a list of them.
+    - `solver`: `"dense"` for a Cholesky factorisation; `"iterative"` for conjugate gradients with a preconditioner,
+      which never hold the Gram matrix; `"auto"` for the first if it fits into memory.
+    - `mesh`: devices of JAX that share the rows of the matrix, in iterative solves.
+
+    **Returns:** a `Posterior`.
+
+    !!! example
+        ```python
+        equation = pk.Observation(heat, points, np.zeros(20), noise="exact")
+        posterior = pk.condition(pk.ard(domain), [data, equation])
+        ```
     """
     require_float64()
     found = check_observations(observations)

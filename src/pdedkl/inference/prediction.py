@@ -18,7 +18,24 @@ if TYPE_CHECKING:
 
 
 class Prediction(Shown, eqx.Module):
-    """Mean and variance of `A u` at each of `n` points."""
+    """Mean and variance of `A u` at each of `n` points. It unpacks into `mean, variance, clamped`.
+
+    **Arguments:**
+
+    - `mean`: the posterior mean at each point.
+    - `variance`: the posterior variance at each point, without the noise of measurements.
+    - `clamped`: how many variances rounding had made negative. They are set to zero.
+    - `points`: the points, an array of shape `(n, d)`.
+    - `names`: the name of each coordinate, such as `x[0]` and `t`.
+    - `what`: what was predicted, in writing, such as `u`.
+
+    !!! example
+        ```python
+        found = posterior.predict(points)
+        lower, upper = found.interval(0.95)
+        table = found.to_pandas()
+        ```
+    """
 
     mean: np.ndarray
     variance: np.ndarray
@@ -33,14 +50,42 @@ class Prediction(Shown, eqx.Module):
         return np.sqrt(self.variance)
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """The central interval that should hold the truth with probability `level`."""
+        """The central interval that should hold the truth with probability `level`.
+
+        **Arguments:**
+
+        - `level`: a probability between 0 and 1.
+
+        **Returns:** the lower and the upper ends, an array each.
+
+        !!! example
+            ```python
+            lower, upper = posterior.predict(points).interval(0.9)
+            ```
+        """
         if not 0 < level < 1:
             raise ValueError(f"`level` is a probability between 0 and 1: got {level}.")
         half = float(jax.scipy.special.ndtri(0.5 + 0.5 * level)) * self.std
         return self.mean - half, self.mean + half
 
     def to_pandas(self, level: float = 0.95) -> pandas.DataFrame:
-        """A table with one row for each point: its coordinates, `mean`, `std`, and the interval `lower`, `upper`."""
+        """A table with one row for each point: its coordinates, `mean`, `std`, and the interval from `lower` to
+        `upper`.
+
+        It needs pandas: `pip install "pdedkl[pandas]"`.
+
+        **Arguments:**
+
+        - `level`: the probability of the interval.
+
+        **Returns:** a `pandas.DataFrame`.
+
+        !!! example
+            ```python
+            table = posterior.predict(points).to_pandas()
+            assert list(table) == ["x[0]", "x[1]", "t", "mean", "std", "lower", "upper"]
+            ```
+        """
         try:
             import pandas
         except ImportError:
@@ -51,7 +96,23 @@ class Prediction(Shown, eqx.Module):
         return table
 
     def to_xarray(self, level: float = 0.95) -> xarray.Dataset:
-        """A grid with its coordinates: `mean`, `std`, `lower` and `upper` over each coordinate that varies."""
+        """A grid with its coordinates: `mean`, `std`, `lower` and `upper` over each coordinate that varies.
+
+        The points have to form a grid: a point for every combination of the values of its coordinates, in any order.
+        `domain.grid` makes one. It needs xarray: `pip install "pdedkl[xarray]"`.
+
+        **Arguments:**
+
+        - `level`: the probability of the interval.
+
+        **Returns:** an `xarray.Dataset`. Coordinates with a single value are kept as numbers.
+
+        !!! example
+            ```python
+            grid = posterior.predict(domain.grid({"x[0]": 5, "t": 3})).to_xarray()
+            assert grid["mean"].dims == ("x[0]", "t")
+            ```
+        """
         try:
             import xarray
         except ImportError:

@@ -75,8 +75,20 @@ def functions_of(observations: Sequence[Observation]) -> dict[str, Callable]:
 def load(path: str | os.PathLike[str], *, functions: Mapping[str, Callable] | None = None) -> Posterior:
     """The posterior that was saved, with the same predictions to the last bit.
 
-    `functions` gives again, by name, what no data file can hold: functions in coefficients, operators and the prior
-    mean. Saving warns of them, and `describe(path)["functions"]` lists them.
+    **Arguments:**
+
+    - `path`: the file that `posterior.save` wrote.
+    - `functions`: the Python functions that no data file can hold, by name: those of coefficients, operators and the
+      prior mean. Saving names them in a warning, and `pdedkl.saving.describe(path)["functions"]` lists them.
+
+    **Returns:** a `Posterior`.
+
+    !!! example
+        ```python
+        posterior.save("model.pdedkl")
+        again = pk.load("model.pdedkl")
+        assert (again.predict(points).mean == posterior.predict(points).mean).all()
+        ```
     """
     require_float64()
     header, tensors = read(Path(path))

@@ -20,7 +20,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Search(Shown):
-    """The evaluations of a search, in the order in which they were proposed, and the best of them."""
+    """The evaluations of a search and the best of them.
+
+    **Arguments:**
+
+    - `space`: the set that was searched.
+    - `history`: the `Evaluation`s, in the order in which they were proposed.
+    - `seed`: the seed of the search.
+
+    !!! example
+        ```python
+        searched = pk.search(problem, data, latent_dims=[1, 2, 3])
+        print(searched.best, searched.table())
+        ```
+    """
 
     space: Space
     history: list[Evaluation]
@@ -69,7 +82,17 @@ class Search(Shown):
         }
 
     def table(self) -> str:
-        """One line for each evaluation, a star at the best."""
+        """One line for each evaluation, with a star at the best.
+
+        **Arguments:** none.
+
+        **Returns:** the lines of a table.
+
+        !!! example
+            ```python
+            print(pk.search(problem, data, latent_dims=[1, 2, 3]).table())
+            ```
+        """
         names = self.space.names
         lines = [f"{'#':>3}" + "".join(f"{name:>16}" for name in names) + f"{'objective':>14}{'seconds':>10}"]
         for number, item in enumerate(self.history, start=1):
@@ -80,7 +103,19 @@ class Search(Shown):
         return "\n".join(lines)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """The objective over the latent dimension, with the surrogate; stored as png, svg or pdf if a path is given."""
+        """The objective over the latent dimension, with the surrogate of the search.
+
+        **Arguments:**
+
+        - `path`: a file to store it in, `.png`, `.svg` or `.pdf`; none by default.
+
+        **Returns:** a matplotlib `Figure`.
+
+        !!! example
+            ```python
+            figure = pk.search(problem, data, latent_dims=[1, 2, 3]).plot()
+            ```
+        """
         figure = draw(self.space, self.history, self._best, self.surrogate)
         if path is not None:
             save(figure, Path(path))

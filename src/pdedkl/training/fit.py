@@ -39,14 +39,32 @@ CALIBRATING_POINTS = 500
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Training(Shown):
-    """How a posterior was trained: `candidates` are the kernels tried, with their objectives.
+    """How a posterior was trained: `posterior.training`.
 
-    `left_out` is the error of each value as predicted from all the others, root mean square, relative to the size of
-    the data, the largest over the observations: what to expect between the data. `validated` is the same for validation
-    data, if there were any. `rejected` counts steps that were not finite and therefore not taken. Of its `seconds`, JAX
-    took `compile_seconds` to compile programs or to load them from its cache, and `trace_seconds` to write them down.
+    Predictions do not depend on it, so a compiled program treats any two of them as equal.
 
-    Predictions do not depend on it, so any two of them are equal to a compiled function.
+    **Arguments:**
+
+    - `recipe`: the recipe, `"default"` or `"paper"`.
+    - `model`: the kind of model, `"dkl"`, `"linear"` or `"gp"`.
+    - `seed`: the seed.
+    - `kernel`: the kernel that was kept.
+    - `objective`: its training objective: the negative log evidence plus the priors.
+    - `candidates`: the kernels that were tried, with their objectives.
+    - `left_out`: the error of each value as predicted from all others: root mean square, relative to the size of the
+      data, the largest over the observations. It is what to expect between the data.
+    - `validated`: the same for the validation data, if there were any.
+    - `rejected`: how many steps were not finite, and therefore not taken.
+    - `stopped`: why the run ended early; `None` if it did not.
+    - `seconds`: how long it took.
+    - `trace_seconds`: how much of that JAX took to write programs down.
+    - `compile_seconds`: how much of that JAX took to compile programs, or to load them from its cache.
+    - `history`: the `Step`s.
+
+    !!! example
+        ```python
+        training = pk.fit(problem, data).training
+        ```
     """
 
     recipe: str
@@ -87,7 +105,18 @@ class Training(Shown):
         return f"Training: {self._in_words()}", rows
 
     def table(self) -> str:
-        """The kernels that were tried, and their objectives; a star marks the one that was kept."""
+        """The kernels that were tried, and their objectives. A star marks the one that was kept.
+
+        **Arguments:** none.
+
+        **Returns:** the lines of a table.
+
+        !!! example
+            ```python
+            training = pk.fit(problem, data).training
+            print(training.table() if training else "not trained")
+            ```
+        """
         lines = [f"{'kernel':<32}{'objective':>12}"]
         for name, value in self.candidates:
             lines.append(f"{name:<32}{value:>12.1f}" + ("  *" if name == self.kernel else ""))
@@ -114,28 +143,40 @@ def fit(
 ) -> Posterior:
     """Train a model on observations of operators of `u`, and condition it on them.
 
-    `problem` is a problem or a domain. `recipe` is `"default"` or `"paper"`, `model` is `"dkl"`, `"linear"` (a learned
-    linear map, no network) or `"gp"` (the inputs themselves). The default recipe chooses the kernel and its
-    directions by evidence, from the given observations alone; `latent_dim` and `groups` fix their number instead, and
-    `prior_strength` sets the strength of the prior on weights (0.1). Where fresh values of source or conditions can be
-    had, pass some as `validation`: they choose the kernel and the prior's strength, and are not conditioned on.
+    The default recipe tries kernels from simple to rich and keeps the one with the best evidence, from the given
+    observations alone. Then it multiplies error bars by factors that fit fresh values of the problem's source and
+    conditions or, where there are none, values of the data that were left out one by one. Where values of `u` vary by
+    little about a large constant, that constant becomes the prior mean. Ctrl-C ends the run after the step under way
+    and keeps the best model so far.
 
-    `accuracy`, such as 1e-2, ends training as soon as each value of the data follows from all others (and from them the
-    validation data) with at most this relative error, in a fraction of the time. Noise is an error too: below its level
-    nothing ends early.
+    **Arguments:**
 
-    Where values of `u` vary by little about a large constant, that becomes the prior mean.
+    - `problem`: the `Problem`, or the `Domain` if there is none.
+    - `data`: an `Observation` or a list of them, such as `problem.sample()`.
+    - `recipe`: `"default"`, or `"paper"` for the paper's own training.
+    - `model`: `"dkl"` for a network, `"linear"` for a learned linear map, `"gp"` for the inputs themselves.
+    - `seed`: the seed of everything random.
+    - `latent_dim`: the number of latent coordinates; chosen by evidence if it is not given.
+    - `groups`: the number of groups of latent coordinates; chosen by evidence if it is not given.
+    - `prior_strength`: the strength of the prior on the weights of a network; 0.1 if it is not given.
+    - `accuracy`: a relative error, such as `1e-2`. Training ends as soon as each value of the data is predicted that
+      well from all others, and so are the validation data. Noise counts as error.
+    - `validation`: fresh values, such as `problem.fresh(200)`, that choose the kernel and the strength of the prior in
+      place of the evidence. They are not conditioned on.
+    - `calibrate`: whether to multiply error bars; by default the default recipe does and the paper's does not.
+    - `checkpoint`: a file in which the run is stored as it goes on. Called again after a kill, with the same arguments,
+      it continues and ends in exactly the same parameters.
+    - `checkpoint_every`: seconds between two writes of that file.
+    - `callbacks`: functions that are called with every `Step`; one that returns `True` ends the run.
+    - `progress`: whether to show progress; by default it is shown in a terminal.
 
-    Error bars are then multiplied by factors that fit fresh values of a problem's source and conditions; where there
-    are none, as of a domain, values of the data left out one by one. `calibrate` turns that off, or on for the paper's
-    recipe, which has none.
+    **Returns:** a calibrated `Posterior`; `posterior.training` says how it was made.
 
-    Where the matrices that training needs do not fit into memory, it trains on a part of the data, says so, and
-    conditions on all of them.
-
-    With a `checkpoint` the run is stored in that file as it goes on; called again after a kill, with the same
-    arguments, it continues and ends in exactly the same parameters. Ctrl-C ends the run after the step under way and
-    keeps the best so far. How it went is in `posterior.training`.
+    !!! example
+        ```python
+        posterior = pk.fit(problem, problem.sample(), accuracy=1e-2, progress=False)
+        u = posterior.predict(points)
+        ```
     """
     require_float64()
     domain = problem if isinstance(problem, Domain) else getattr(problem, "domain", None)
