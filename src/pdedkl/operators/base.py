@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..domain import Layout
-from ..shown import shortened
 from .coefficients import AbstractCoefficient, as_coefficient, is_number
+from .linear import OnlyLinear, factor_of, not_linear
+from .product_rule import along_first_order, differentiate_multiple, first_order_parts
 from .symbol import Symbol
 
 Field = Callable[[Float[Array, " d"]], Array]
@@ -22,7 +22,7 @@ Field = Callable[[Float[Array, " d"]], Array]
 Term = tuple[Float[Array, " d"] | None, "Operator"]
 
 
-class Operator(eqx.Module):
+class Operator(OnlyLinear, eqx.Module):
     """A linear differential operator `A`, written as in an equation: `D(t) - 0.1 * Laplacian(x) + 1.0`.
 
     Operators are added, multiplied by numbers and coefficients, and composed with `@`. `A(u)` is the function `q ↦ (A
@@ -136,10 +136,10 @@ class Operator(eqx.Module):
     def __mul__(self, other: Any) -> Operator:
         if isinstance(other, Operator):
             raise not_linear(f"({self}) * ({other})")
-        return scale(_factor(other, self), self)
+        return scale(factor_of(other, self), self)
 
     def __rmul__(self, other: Any) -> Operator:
-        return scale(_factor(other, self), self)
+        return scale(factor_of(other, self), self)
 
     def __truediv__(self, other: Any) -> Operator:
         if isinstance(other, Operator):
@@ -153,35 +153,6 @@ class Operator(eqx.Module):
 
     def __pos__(self) -> Operator:
         return self
-
-    def __rtruediv__(self, other: Any) -> Operator:
-        raise not_linear(f"{other!r} / ({self})")
-
-    def __pow__(self, other: Any) -> Operator:
-        raise not_linear(f"({self}) ** {other!r}")
-
-    def __rpow__(self, other: Any) -> Operator:
-        raise not_linear(f"{other!r} ** ({self})")
-
-    def __xor__(self, other: Any) -> Operator:
-        raise not_linear(f"({self}) ^ {other!r}")
-
-    def __floordiv__(self, other: Any) -> Operator:
-        raise not_linear(f"({self}) // {other!r}")
-
-    def __mod__(self, other: Any) -> Operator:
-        raise not_linear(f"({self}) % {other!r}")
-
-    def __abs__(self) -> Operator:
-        raise not_linear(f"abs({self})")
-
-    def __lt__(self, other: Any) -> bool:
-        raise TypeError(
-            f"Operators have no order: {self} cannot be compared with {other!r}. An equation A u = f is given as "
-            "Problem(domain, A, f, conditions) or as Observation(A, points, values of f)."
-        )
-
-    __le__ = __gt__ = __ge__ = __lt__
 
     def __matmul__(self, other: Operator) -> Operator:
         return compose(self, other)
@@ -311,8 +282,8 @@ class Composed(Operator):
         if self.outer.order == 0:
             return zeroth
         if self.inner.order == 0:
-            return _differentiate_multiple(outer, self.outer, lambda p: _first_order_parts(self.inner, p)[0], q)
-        return zeroth + _along_first_order(outer.b, self.inner, q)
+            return differentiate_multiple(outer, self.outer, lambda p: first_order_parts(self.inner, p)[0], q)
+        return zeroth + along_first_order(outer.b, self.inner, q)
 
     def local_terms(self) -> tuple[Term, ...]:
         """`(A S_s)(B S_r) = A (S_s B S_s⁻¹) S_{s+r}`: only the coefficients of `B` are taken elsewhere."""
@@ -356,38 +327,6 @@ class _Translated(Operator):
         return f"({self.operator} at q + s)"
 
 
-def _differentiate_multiple(outer: Symbol, operator: Operator, factor: Field, q: Array) -> Symbol:
-    """`A (m u) = (m A − m c) u + 2 (a ∇m)·∇u + (A m) u`: all of the zeroth-order part is `A m`."""
-    m, slope = jax.value_and_grad(factor)(q)
-    rest = operator(factor)(q)
-    product = outer.scaled(m)
-    cross = Symbol(b=2.0 * outer.diffusion_times(slope)) if outer.second_order else Symbol()
-    without_c = eqx.tree_at(lambda s: s.c, product, None, is_leaf=lambda leaf: leaf is None)
-    return without_c + cross + Symbol(c=rest)
-
-
-def _along_first_order(b: Array | None, inner: Operator, q: Array) -> Symbol:
-    """`b·∇ (c' u + b'·∇u) = (b·∇c') u + (c' b + (b·∇)b')·∇u + Σ b_i b'_j ∂_i∂_j u`."""
-    if b is None:
-        return Symbol()
-    value, change = jax.jvp(lambda p: _first_order_parts(inner, p), (q,), (b,))
-    (c, b_inner), (c_change, b_change) = value, change
-    return Symbol(
-        c=c_change,
-        b=c * b + b_change,
-        # b b'ᵀ, symmetrised, as a difference of two squares.
-        directions=jnp.stack([b + b_inner, b - b_inner]),
-        weights=jnp.asarray([0.25, -0.25]),
-    )
-
-
-def _first_order_parts(operator: Operator, q: Array) -> tuple[Array, Array]:
-    symbol = operator.symbol(q)
-    c = jnp.zeros(()) if symbol.c is None else symbol.c
-    b = jnp.zeros_like(q) if symbol.b is None else symbol.b
-    return c, b
-
-
 def as_operator(value: Any) -> Operator:
     """Numbers and coefficients stand for multiplication by them."""
     return value if isinstance(value, Operator) else Scaled(as_coefficient(value), identity)
@@ -406,17 +345,6 @@ def scale(factor: Any, operator: Operator) -> Operator:
     if isinstance(operator, Scaled):
         return Scaled(coefficient * operator.coefficient, operator.operator)
     return Scaled(coefficient, operator)
-
-
-def _factor(value: Any, operator: Operator) -> Any:
-    """What an operator may be multiplied by; a bare function is told how to become a coefficient."""
-    if callable(value) and not isinstance(value, AbstractCoefficient):
-        raise TypeError(
-            "An operator is multiplied by a number, a Coefficient or a Parameter: got "
-            f"{shortened(repr(value), 80)}. A known function of the point is written Coefficient(fn) * ({operator}). "
-            "The unknown u itself cannot be a factor: operators are linear in u."
-        )
-    return as_coefficient(value)
 
 
 def compose(outer: Operator, inner: Operator) -> Operator:
@@ -438,14 +366,6 @@ def common_layout(*operators: Operator) -> Layout | None:
         parts = [f"{operator} on ({', '.join(name for name, _ in layout)})" for layout, operator in layouts.items()]
         raise ValueError(f"Operators of different domains do not mix: {' and '.join(parts)}.")
     return next(iter(layouts), None)
-
-
-def not_linear(expression: str) -> TypeError:
-    return TypeError(
-        f"Operators are linear in u, and {expression} is not. To apply one operator after another write A @ B, so "
-        "A @ A for a power; to multiply by a known function of the point write Coefficient(fn) * A; to multiply or "
-        "divide by a number write 2.0 * A or A / 2.0. Products of u with u or its derivatives are not supported."
-    )
 
 
 def applied(operator: Operator) -> str:

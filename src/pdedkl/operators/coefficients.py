@@ -251,6 +251,14 @@ def refuse_hidden_parameters(fn: Callable, what: str, instead: str) -> None:
         )
 
 
+def refuse_hidden_in(fn: Any, what: str) -> None:
+    """The same for the function of an operator's vector or matrix."""
+    if not isinstance(fn, eqx.Module):
+        one = f"{what}(x, [Coefficient(lambda q, {{k}}: …, {{k}}), …]), one entry for each coordinate"
+        instead = one if what == "Directional" else f"{what}(x, Coefficient(lambda q, {{k}}: …, {{k}})), or {one}"
+        refuse_hidden_parameters(fn, what, instead)
+
+
 def _no_arithmetic(expression: str) -> TypeError:
     return TypeError(
         f"{expression} cannot be written: coefficients are multiplied with each other and with numbers, nothing else. "

@@ -19,8 +19,9 @@ from .coefficients import (
     as_coefficient,
     as_entries,
     is_number,
-    refuse_hidden_parameters,
+    refuse_hidden_in,
 )
+from .directions import along, unit, units
 from .symbol import Symbol
 
 
@@ -300,21 +301,6 @@ class Divergence(Operator):
         return f"∇_{self.x}·({'a(q)' if callable(self.a) else 'a'} ∇_{self.x})"
 
 
-def along(u: Callable[[Array], Array], v: Any) -> Callable[[Array], Array]:
-    """`v·∇u`, by forward differentiation."""
-    return lambda q: jax.jvp(u, (q,), (jnp.asarray(v, dtype=q.dtype),))[1]
-
-
-def unit(index: int, dim: int) -> np.ndarray:
-    e = np.zeros(dim)
-    e[index] = 1.0
-    return e
-
-
-def units(x: Coordinates) -> Float[Array, "k d"]:
-    return jnp.asarray(np.stack([unit(index, x.dim) for index in x.indices]))
-
-
 def check_coordinates(what: str, x: Any) -> None:
     if not isinstance(x, Coordinates):
         raise TypeError(f"{what} acts on coordinates of a domain, as in x = domain.coordinates('x'): got {x!r}.")
@@ -349,21 +335,14 @@ class _ConstantTensor(eqx.Module):
 
 def _read_vector(vector: Any, k: int) -> Any:
     if callable(vector):
-        _refuse_hidden(vector, "Directional")
+        refuse_hidden_in(vector, "Directional")
         return vector
     return as_entries("a direction", vector, ((k,),)) or _read_array("a direction", vector, (k,))
 
 
-def _refuse_hidden(fn: Any, what: str) -> None:
-    if not isinstance(fn, eqx.Module):
-        one = f"{what}(x, [Coefficient(lambda q, {{k}}: …, {{k}}), …]), one entry for each coordinate"
-        instead = one if what == "Directional" else f"{what}(x, Coefficient(lambda q, {{k}}: …, {{k}})), or {one}"
-        refuse_hidden_parameters(fn, what, instead)
-
-
 def _read_tensor(what: str, a: Any, k: int) -> Any:
     if isinstance(a, AbstractCoefficient) or callable(a):
-        _refuse_hidden(a, what)
+        refuse_hidden_in(a, what)
         return a
     if (entries := as_entries(f"{what}'s a", a, ((k,), (k, k)))) is not None:
         return entries

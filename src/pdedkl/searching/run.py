@@ -74,7 +74,7 @@ def search(
     - `seed`: the seed of everything random.
     - `recipe`: `"default"`, or `"paper"` for the paper's own training.
     - `model`: `"dkl"` for a network, `"linear"` for a learned linear map.
-    - `progress`: whether to print a line for each evaluation; by default it is printed in a terminal.
+    - `progress`: whether to print a line for each evaluation; nothing is printed by default.
     - `**fit_options`: more arguments of `fit`, the same for every value.
 
     **Returns:** a `Search`: `best`, `posterior`, `table()` and `plot()`.
