@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-import warnings
-from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..compilation import compiled, compiled_quickly
 from ..domain import Domain
-from ..kernels import Kernel
-from ..means import observed_mean
 from ..model import Model
-from ..observations import Observation, as_points, check_observations
+from ..observations import Observation, as_points
 from ..operators import Operator, Parameter, identity
 from ..operators.base import applied
 from ..precision import require_float64
 from ..shown import Rows, Shown, known, listed, over
-from .calibration import Calibration, Compared, alikeness, calibration_of, votes
-from .cholesky import JITTER_LADDER, factorise, left_out, solve
+from . import rows
+from .calibration import Calibration
+from .comparing import Comparing
 from .engines import Engine, engine_of
-from .estimated import log_determinant
-from .evidence import linear_system, value_from
-from .gram import assemble
-from .iterative import Iterative, chosen_solver, everywhere, plain_mesh, solved
+from .iterative import Iterative
 from .memory import check_fits
 from .prediction import Prediction
 from .solver import Factorised, Gram, Solver
@@ -42,26 +32,14 @@ if TYPE_CHECKING:
 
     from ..checking.check import Verdict
 
-# A variance is a difference of two numbers of the size of the prior's: it is not known better than to a few roundings.
-ROUNDING = 16 * float(np.finfo(float).eps)
-
 # Entries of the matrix between one batch of test points and the data; bounds the memory of a prediction. Conjugate
 # gradients compute all covariances of the data anew for each batch, so theirs are large.
 ENTRIES_PER_BATCH = {Factorised: 1 << 22, Iterative: 1 << 26}
-
-# Errors of conjugate gradients that deserve a warning.
-UNCONVERGED = 1e-6
-# Matrices of n × n that are alive at once in a factorisation.
-MATRICES = 3
-# So many are conditioned on, or predicted from, in less time than a compiler needs to make that faster.
-FEW_VALUES = 2000
+# So many entries are computed in less time than a compiler needs to make that faster.
 FEW_ENTRIES = 1 << 20
 
-Points = Float[np.ndarray, "m d"] | Float[Array, "m d"]
-OtherPoints = Float[np.ndarray, "n d"] | Float[Array, "n d"]
 
-
-class Posterior(Shown, eqx.Module):
+class Posterior(Comparing, Shown, eqx.Module):
     """A Gaussian process `u` given its data: mean, variance, covariance and samples of any operator of it, anywhere.
 
     `condition` and `fit` make posteriors.
@@ -128,7 +106,7 @@ class Posterior(Shown, eqx.Module):
         size = batch_size or max(1, ENTRIES_PER_BATCH[type(self.solver)] // self.alpha.shape[0])
         # Powers of two, so that calls with different numbers of points share a few compilations.
         size = min(size, 1 << (q.shape[0] - 1).bit_length())
-        predict_batch = _predict_few if q.shape[0] * self.alpha.shape[0] <= FEW_ENTRIES else _predict_batch
+        predict_batch = rows.predict_few if q.shape[0] * self.alpha.shape[0] <= FEW_ENTRIES else rows.predict_batch
         means, variances, clamped = np.empty(q.shape[0]), np.empty(q.shape[0]), 0
         for start in range(0, q.shape[0], size):
             part = q[start : start + size]
@@ -141,121 +119,6 @@ class Posterior(Shown, eqx.Module):
             variances[start : start + size] = np.maximum(variance, 0.0) + rounding
         variances *= float(self.scale(operator)) ** 2
         return Prediction(means, variances, clamped, q, self.model.kernel.names, applied(operator))
-
-    def scale(self, operator: Operator = identity) -> Float[Array, ""]:
-        """The factor that standard deviations of `A u` are multiplied by, from comparison with fresh values.
-
-        **Arguments:**
-
-        - `operator`: the operator `A`.
-
-        **Returns:** a number; 1 without a calibration.
-
-        !!! example
-            ```python
-            assert posterior.scale() == 1.0
-            ```
-        """
-        return jnp.ones(()) if self.calibration is None else self.calibration.factor(operator)
-
-    def calibrated(self, fresh: Sequence[Observation] = ()) -> Posterior:
-        """The same posterior with standard deviations that fit values it was not conditioned on. Means stay as they
-        are.
-
-        Fresh values of `u` lie on the boundary and at the start, and error bars are wanted inside. So each counts by
-        how much it tells about the inside. Fresh values are exact, so the learned noise is not added; those with
-        noise can only widen error bars. For an order of derivatives without fresh values, each value of the data is
-        compared with its prediction from all others. Training has seen those, so they can only widen error bars too.
-
-        **Arguments:**
-
-        - `fresh`: new values, such as `problem.fresh(500, purpose="calibration")`; none to use the data alone.
-
-        **Returns:** a `Posterior`.
-
-        !!! example
-            ```python
-            wider = pk.condition(pk.ard(problem.domain), problem.sample(10, 10, 10)).calibrated()
-            ```
-        """
-        found = check_observations(fresh) if len(fresh) else ()
-        plain = self.uncalibrated()
-        highest = max((item.operator.order for item in found), default=0)
-        inside = [np.asarray(item.points) for item in found if item.operator.order == highest > 0]
-        compared = [plain.compared(item, np.concatenate(inside) if inside else None) for item in found]
-        orders = {item.order for item in compared}
-        missing = any(item.operator.order not in orders for item in self.observations)
-        others = [item for item in plain.left_out() if item.order not in orders] if missing else []
-        names = ["fresh values"] * bool(compared) + ["left-out values"] * bool(others)
-        if not (compared or others):
-            return plain
-        calibration = calibration_of(compared, others, " and ".join(names))
-        return dataclasses.replace(self, calibration=calibration)
-
-    def uncalibrated(self) -> Posterior:
-        """The same posterior with the standard deviations that the model itself gives.
-
-        **Arguments:** none.
-
-        **Returns:** a `Posterior`.
-
-        !!! example
-            ```python
-            assert posterior.uncalibrated().calibration is None
-            ```
-        """
-        return dataclasses.replace(self, calibration=None)
-
-    def compared(self, fresh: Observation, inside: np.ndarray | None = None) -> Compared:
-        """The errors at values that were not conditioned on, beside the variances that were predicted there.
-
-        **Arguments:**
-
-        - `fresh`: the values, one observation.
-        - `inside`: points inside. If they are given, values of `u` count by how much they tell about these points.
-
-        **Returns:** a `Compared` with `errors`, `variance`, `noise` and `weight`.
-
-        !!! example
-            ```python
-            new = pk.Observation(pk.identity, points[:5], values[:5], noise="exact")
-            assert posterior.compared(new).errors.shape == (5,)
-            ```
-        """
-        predicted = self.predict(fresh.points, fresh.operator)
-        known = np.zeros(len(fresh)) if fresh.noise_name else np.broadcast_to(fresh.noise_variance({}), len(fresh))
-        weight, told = np.ones(len(fresh)), 1.0
-        if inside is not None and fresh.of_values:
-            covariance = self.covariance(inside, fresh.operator, fresh.points, fresh.operator)
-            claimed = np.outer(self.predict(inside, fresh.operator).std, predicted.std)
-            correlation = covariance / claimed
-            weight, told = votes(correlation), float(np.mean(alikeness(correlation)))
-        errors = np.asarray(fresh.values) - predicted.mean
-        return Compared(fresh.operator.order, errors, predicted.variance, known, weight, told)
-
-    def left_out(self) -> list[Compared]:
-        """Each value of the data against its prediction from all others.
-
-        **Arguments:** none.
-
-        **Returns:** a `Compared` for each observation; an empty list where conjugate gradients took the place of the
-        matrix.
-
-        !!! example
-            ```python
-            (found,) = posterior.left_out()
-            ```
-        """
-        if not isinstance(self.solver, Factorised):
-            return []
-        ends = np.cumsum([len(item) for item in self.observations])[:-1]
-        parts = (np.split(np.asarray(array), ends) for array in _left_out(self.solver.factor, self.alpha))
-        found = []
-        for item, errors, variance in zip(self.observations, *parts):
-            noise = np.broadcast_to(np.asarray(item.noise_variance(self.model.log_noise)), len(item))
-            claimed = np.maximum(variance - noise, 0.0)
-            found.append(Compared(item.operator.order, errors, claimed, noise, np.ones(len(item))))
-        return found
 
     def covariance(
         self,
@@ -286,7 +149,7 @@ class Posterior(Shown, eqx.Module):
         check_fits(max(len(q), len(q_)), 2, "points to predict jointly")
         scale = float(self.scale(operator) * self.scale(other))
         few = len(q) * len(q_) <= FEW_ENTRIES
-        return scale * np.asarray((_covariance_of_few if few else _covariance)(self, operator, q, other, q_))
+        return scale * np.asarray((rows.covariance_of_few if few else rows.covariance)(self, operator, q, other, q_))
 
     def sample(self, key: PRNGKeyArray, points: Any, operator: Operator = identity, *, count: int = 1) -> np.ndarray:
         """Joint draws of `A u` at points.
@@ -309,7 +172,7 @@ class Posterior(Shown, eqx.Module):
         check_fits(q.shape[0], 3, "points to draw jointly")
         mean = self.predict(q, operator).mean
         # Posterior covariances are close to singular; eigenvalues tell rounding from variance where Cholesky gives up.
-        eigenvalues, vectors = jnp.linalg.eigh(_covariance(self, operator, q, operator, q))
+        eigenvalues, vectors = jnp.linalg.eigh(rows.covariance(self, operator, q, operator, q))
         root = self.scale(operator) * vectors * jnp.sqrt(jnp.maximum(eigenvalues, 0.0))
         return mean + np.asarray(jax.random.normal(key, (count, q.shape[0])) @ root.T)
 
@@ -441,20 +304,20 @@ class Posterior(Shown, eqx.Module):
     def _described(self) -> tuple[str, Rows] | None:
         if not known(self.alpha, self.objective, self.jitter) or (kernel := self.model.kernel._in_words()) is None:
             return None
-        rows = {
+        found = {
             "data": listed([f"{len(item)} of {applied(item.operator)}" for item in self.observations]),
             "kernel": kernel,
             "noise": listed([f"{name} {level:.3g}" for name, level in self.model.noise().items()]) or "known",
         }
-        if found := self.unknowns():
-            rows["learned"] = listed([f"{name} = {value:.4g}" for name, value in found.items()])
+        if unknowns := self.unknowns():
+            found["learned"] = listed([f"{name} = {value:.4g}" for name, value in unknowns.items()])
         jitter = f", with a jitter of {float(self.jitter):.0e}" if float(self.jitter) else ""
-        rows["evidence"] = f"log p(y) = {-float(self.objective):.2f}{jitter}"
+        found["evidence"] = f"log p(y) = {-float(self.objective):.2f}{jitter}"
         if self.calibration is not None:
-            rows["error bars"] = self.calibration._in_words()
+            found["error bars"] = self.calibration._in_words()
         if self.training is not None:
-            rows["training"] = self.training._in_words()
-        return f"Posterior of u over {over(self.model.kernel.layout)}, from {len(self.alpha)} values", rows
+            found["training"] = self.training._in_words()
+        return f"Posterior of u over {over(self.model.kernel.layout)}, from {len(self.alpha)} values", found
 
     def _with_data(self, q: Array) -> Array:
         parts = [self.engine.with_value(self.model.kernel, q, rows) for rows in self.sections]
@@ -466,117 +329,3 @@ class Posterior(Shown, eqx.Module):
         require_float64()
         self.model.check_operator(operator)
         return as_points(points, operator, self.model.kernel.dim)
-
-
-def condition(
-    model: Model | Kernel,
-    observations: Sequence[Observation] | Observation,
-    *,
-    solver: str = "auto",
-    mesh: Mesh | None = None,
-) -> Posterior:
-    """`u | y`: condition a model on observations.
-
-    **Arguments:**
-
-    - `model`: a `Model`, or a `Kernel` for a zero mean and noise levels at their start.
-    - `observations`: an `Observation` or a list of them.
-    - `solver`: `"dense"` for a Cholesky factorisation; `"iterative"` for conjugate gradients with a preconditioner,
-      which never hold the Gram matrix; `"auto"` for the first if it fits into memory.
-    - `mesh`: devices of JAX that share the rows of the matrix, in iterative solves.
-
-    **Returns:** a `Posterior`.
-
-    !!! example
-        ```python
-        equation = pk.Observation(heat, points, np.zeros(20), noise="exact")
-        posterior = pk.condition(pk.ard(domain), [data, equation])
-        ```
-    """
-    require_float64()
-    found = check_observations(observations)
-    if isinstance(model, Kernel):
-        model = Model(model, found)
-    if not isinstance(model, Model):
-        raise TypeError(f"Expected a Model or a Kernel to condition: got {type(model).__name__}.")
-    model.check(found)
-    n = sum(map(len, found))
-    chosen = chosen_solver(solver, n, MATRICES, mesh)
-    if chosen == "dense":
-        conditioned = (_condition_on_few if n <= FEW_VALUES else _condition)(model, found)
-    else:
-        conditioned = _condition_iteratively(model, found, plain_mesh(mesh))
-    sections, made, alpha, jitter, objective = conditioned
-    if not np.isfinite(float(objective)):
-        raise ArithmeticError(
-            f"The Gram matrix could not be factorised, even with a relative jitter of {JITTER_LADDER[-1]:g}: "
-            "its entries are not finite or far from positive definite. "
-            "Check length scales and variances, or give the observations some noise."
-        )
-    if isinstance(made, Iterative) and not made.error < UNCONVERGED:
-        warnings.warn(
-            f"Conjugate gradients did not converge in {int(made.steps)} steps: the error of the mean is up to "
-            f"{float(made.error):.0e} of what the data tell. More noise, a smoother kernel or fewer values help.",
-            stacklevel=2,
-        )
-    return Posterior(model, found, sections, made, alpha, jitter, objective)
-
-
-def _condition_densely(model: Model, observations: tuple[Observation, ...]):
-    system = linear_system(model, observations)
-    gram = assemble(partial(system.engine.block, system.parameters), system.sections)
-    factor, jitter = factorise(gram, system.noise)
-    alpha = solve(factor, system.residual)
-    return system.sections, Factorised(factor), alpha, jitter, value_from(factor, alpha, system.residual)
-
-
-_condition, _condition_on_few = compiled(_condition_densely), compiled_quickly(_condition_densely)
-_left_out = compiled_quickly(left_out)
-
-
-@compiled
-def _condition_iteratively(model: Model, observations: tuple[Observation, ...], mesh: Mesh | None):
-    *parts, residual = system = linear_system(model, observations)
-    gram = Gram(*parts)
-    made, alpha, complete, jitter = solved(gram, residual, mesh)
-    size = log_determinant(gram, made, complete)
-    objective = 0.5 * (jnp.dot(residual, alpha) + size + residual.shape[0] * jnp.log(2 * jnp.pi))
-    return everywhere((system.sections, made, alpha, jitter, objective), mesh)
-
-
-class _TestRows(NamedTuple):
-    parameters: Any
-    rows: Any
-    with_data: Float[Array, "m n"]
-
-
-def _test_rows(posterior: Posterior, operator: Operator, points: Any) -> _TestRows:
-    engine, kernel = posterior.engine, posterior.model.kernel
-    parameters = engine.parameters(kernel)
-    rows = engine.rows(kernel, posterior.model.bound(operator), points)
-    blocks = [engine.block(parameters, rows, data) for data in posterior.sections]
-    return _TestRows(parameters, rows, jnp.concatenate(blocks, axis=1))
-
-
-def _predict(posterior: Posterior, operator: Operator, points: Points) -> tuple[Array, Array, Array]:
-    """Mean, variance, and what of the variance is rounding."""
-    test = _test_rows(posterior, operator, points)
-    prior_mean = observed_mean(posterior.model.mean, posterior.model.bound(operator), jnp.asarray(points))
-    prior = posterior.engine.diagonal(test.parameters, test.rows)
-    variance = prior - posterior.solver.explained(posterior.gram, test.with_data.T)
-    return prior_mean + test.with_data @ posterior.alpha, variance, ROUNDING * jnp.abs(prior)
-
-
-_predict_batch, _predict_few = compiled(_predict), compiled_quickly(_predict)
-
-
-def _jointly(
-    posterior: Posterior, operator: Operator, points: Points, other_operator: Operator, other_points: OtherPoints
-) -> Float[Array, "m n"]:
-    left = _test_rows(posterior, operator, points)
-    right = _test_rows(posterior, other_operator, other_points)
-    prior = posterior.engine.block(left.parameters, left.rows, right.rows)
-    return prior - posterior.solver.cross(posterior.gram, left.with_data.T, right.with_data.T)
-
-
-_covariance, _covariance_of_few = compiled(_jointly), compiled_quickly(_jointly)

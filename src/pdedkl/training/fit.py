@@ -11,8 +11,8 @@ from typing import Any
 
 from ..compilation import make_room
 from ..domain import Domain
+from ..inference import Posterior, condition
 from ..inference.memory import fits, most_that_fit
-from ..inference.posterior import Posterior, condition
 from ..observations import Observation, check_observations
 from ..precision import require_float64
 from ..shown import Rows, Shown

@@ -29,8 +29,8 @@ from jaxtyping import Array, Float
 from ..compilation import compiled, compiled_quickly
 from ..embeddings.base import Linear
 from ..embeddings.push_forward import Normalisation
+from ..inference import condition
 from ..inference.evidence import EvidenceInfo, negative_log_evidence
-from ..inference.posterior import condition
 from ..kernels import Component
 from ..model import Model
 from ..observations import Observation
