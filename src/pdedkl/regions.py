@@ -20,7 +20,7 @@ class Piece:
     side: str | None = None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Region:
     """A union of faces and spheres of a domain, or its interior where `pieces` is empty.
 
@@ -93,6 +93,9 @@ class Region:
 
     def __str__(self) -> str:
         return self.name
+
+    def __repr__(self) -> str:
+        return f"<Region {self.name}>"
 
 
 def uniform_in_ball(cube: np.ndarray) -> np.ndarray:

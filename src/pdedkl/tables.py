@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .archives import ArchiveError, opened
+from .columns import naming_hint, stored_names
 from .parsing import shortened
 
 KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".npz": "npz"}
@@ -100,8 +101,8 @@ def _read_csv(file: Path, names: list[str]) -> Table:
     if not records or not any(cell.strip() for cell in records[0]):
         raise TableError(f"{file} needs the names of its columns in the first row, which is empty.")
     header = [cell.strip() for cell in records[0]]
-    _check_columns(file, names, header)
-    places = [header.index(name) for name in names]
+    stored = _check_columns(file, names, header)
+    places = [header.index(name) for name in stored]
     numbers: list[list[float]] = []
     rows: list[int] = []
     for row, record in enumerate(records[1:], start=2):
@@ -109,7 +110,7 @@ def _read_csv(file: Path, names: list[str]) -> Table:
             continue
         if len(record) != len(header):
             raise TableError(f"{file}, row {row}: {len(record)} cells, and the header has {len(header)}.")
-        numbers.append([_number(file, row, name, record[k]) for name, k in zip(names, places)])
+        numbers.append([_number(file, row, name, record[k]) for name, k in zip(stored, places)])
         rows.append(row)
     columns = np.asarray(numbers, dtype=float).reshape(len(rows), len(names))
     return Table(file, {name: columns[:, k] for k, name in enumerate(names)}, np.asarray(rows, dtype=int))
@@ -138,29 +139,29 @@ def _read_parquet(file: Path, names: list[str]) -> Table:
         raise ImportError(f"Reading {file} needs pyarrow: pip install 'pdedkl[parquet]', or save it as CSV.") from None
     try:
         present = parquet.read_schema(file).names
-        _check_columns(file, names, present)
-        table = parquet.read_table(file, columns=names)
+        stored = _check_columns(file, names, present)
+        table = parquet.read_table(file, columns=stored)
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
         why = (str(error).splitlines() or ["it is damaged"])[0]
         raise TableError(f"{file} is no Parquet file that can be read: {shortened(why)}.") from None
     rows = np.arange(1, table.num_rows + 1)
     columns: dict[str, np.ndarray] = {}
-    for name in names:
+    for asked, name in zip(names, stored):
         column = table.column(name)
         if not (pyarrow.types.is_integer(column.type) or pyarrow.types.is_floating(column.type)):
             raise TableError(f"{file}, column {name!r} holds {column.type} and not numbers.")
         if column.null_count:
             empty = int(np.flatnonzero(np.asarray(column.is_null()))[0])
             raise TableError(f"{file}, row {empty + 1}, column {name!r}: the cell is empty. Fill it or remove the row.")
-        columns[name] = np.asarray(column.to_numpy(), dtype=float)
+        columns[asked] = np.asarray(column.to_numpy(), dtype=float)
     return Table(file, columns, rows)
 
 
 def _read_npz(file: Path, names: list[str]) -> Table:
     try:
         with opened(file) as archive:
-            _check_columns(file, names, archive.names)
-            arrays = {name: archive.array(name) for name in names}
+            stored = _check_columns(file, names, archive.names)
+            arrays = {asked: archive.array(name) for asked, name in zip(names, stored)}
     except ArchiveError as error:
         raise TableError(f"{error} Save it again, with numpy.savez.") from None
     # An array without columns may claim any number of rows.
@@ -178,15 +179,20 @@ def _read_npz(file: Path, names: list[str]) -> Table:
     return Table(file, columns, np.arange(1, count + 1))
 
 
-def _check_columns(file: Path, names: list[str], present: Sequence[str]) -> None:
-    for name in names:
+def _check_columns(file: Path, names: list[str], present: Sequence[str]) -> list[str]:
+    """The columns of the file that hold what is asked for; each has to be there, once."""
+    stored = stored_names(names, present)
+    for name in stored:
         if name not in present:
             close = get_close_matches(name.lower(), [other.lower() for other in present], n=1)
-            hint = next((f" Did you mean {other!r}?" for other in present if close and other.lower() == close[0]), "")
+            hint = naming_hint(name, present) or next(
+                (f" Did you mean {other!r}?" for other in present if close and other.lower() == close[0]), ""
+            )
             there = shortened(", ".join(map(repr, present)), 600)
             raise MissingColumnError(f"{file} has no column {name!r}: it has {there}.{hint}")
         if list(present).count(name) > 1:
             raise TableError(f"{file} has the column {name!r} more than once: rename them.")
+    return stored
 
 
 def _refuse(table: Table, index: int, name: str, what: str) -> None:
@@ -194,5 +200,5 @@ def _refuse(table: Table, index: int, name: str, what: str) -> None:
 
 
 def _names(domain: Any) -> str:
-    labels = [f"{name}[{i}]" if size > 1 else name for name, size in domain.layout for i in range(size)]
+    labels = list(domain.coordinate_names)
     return ", ".join(labels if len(labels) <= 8 else [*labels[:7], "…"])

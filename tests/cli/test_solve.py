@@ -67,7 +67,7 @@ def test_predictions_of_a_table_longer_than_a_block(run, tmp_path, capsys, monke
     monkeypatch.setattr("pdedkl.runs.predict.ROWS_PER_BLOCK", 4)
     points = np.random.default_rng(0).uniform(size=(10, 2))
     table = tmp_path / "points.csv"
-    table.write_text("name,x2,x1\n" + "".join(f"p{i},{q[1]!r},{q[0]!r}\n" for i, q in enumerate(points.tolist())))
+    table.write_text("name,x[1],x[0]\n" + "".join(f"p{i},{q[1]!r},{q[0]!r}\n" for i, q in enumerate(points.tolist())))
     main(["predict", str(run), str(table), "-o", str(tmp_path / "out.csv")])
     found = np.loadtxt(tmp_path / "out.csv", delimiter=",", skiprows=1)
     posterior = pk.load(run / "model.pdedkl")
@@ -80,11 +80,13 @@ def test_predictions_of_a_table_longer_than_a_block(run, tmp_path, capsys, monke
 @pytest.mark.parametrize(
     "text, words",
     [
-        ("x1\n0.5\n", "lacks the column x2"),
-        ("x1,x2\n0.5,0.5\n0.5,half\n", "row 3, column x2: got 'half'"),
-        ("x1,x2\n0.5\n", "row 2, column x2: got ''"),
-        ("x1,x2\n", "no rows"),
-        ("", "lacks the columns x1, x2"),
+        ("x[0]\n0.5\n", "lacks the column x[1]"),
+        ("x1\n0.5\n", "lacks the columns x[0], x[1]"),
+        ("x0,x1\n0.5,0.5\n", "Rename x0, x1."),
+        ("x[0],x[1]\n0.5,0.5\n0.5,half\n", "row 3, column x[1]: got 'half'"),
+        ("x[0],x[1]\n0.5\n", "row 2, column x[1]: got ''"),
+        ("x[0],x[1]\n", "no rows"),
+        ("", "lacks the columns x[0], x[1]"),
     ],
 )
 def test_tables_that_cannot_be_predicted(run, tmp_path, capsys, text, words):
@@ -113,7 +115,7 @@ def test_measured_values_and_noise(tmp_path, capsys):
     q = np.random.default_rng(1).uniform(size=(15, 2))
     u = np.sin(q.sum(1)) + np.cos(q.sum(1))
     table = tmp_path / "sensors.csv"
-    table.write_text("x1,x2,u,noise\n" + "".join(f"{a},{b},{c},0.001\n" for (a, b), c in zip(q, u)))
+    table.write_text("x[0],x[1],u,noise\n" + "".join(f"{a},{b},{c},0.001\n" for (a, b), c in zip(q, u)))
     out = tmp_path / "run"
     main(["solve", *SMALL, "--noise", "0.01", "--data", str(table), "--out", str(out), "--json"])
     metrics = json.loads(capsys.readouterr().out)

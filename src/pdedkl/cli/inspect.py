@@ -46,7 +46,9 @@ def new(path: Annotated[Path, typer.Argument(help="The file to write, such as my
 @app.command()
 def predict(
     folder: Annotated[Path, FOLDER],
-    points: Annotated[Path, typer.Argument(help="A CSV file with a column for each coordinate.")],
+    points: Annotated[
+        Path, typer.Argument(help="A CSV file with a column for each coordinate, x[0], x[1], …, t as in Python.")
+    ],
     out: Annotated[Path, typer.Option("-o", "--out", help="The CSV file to write.")],
 ) -> None:
     """Predict u and f, each with its standard deviation, at the points of a table of any length."""

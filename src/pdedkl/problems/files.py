@@ -25,7 +25,21 @@ class ProblemFileError(ValueError):
 
 
 def from_file(path: str | os.PathLike[str]) -> Problem:
-    """Run a Python file and return the `problem` that it defines; `template()` is one to start from."""
+    """The `problem` that a Python file defines. The file is run: it is code, not data.
+
+    **Arguments:**
+
+    - `path`: the file; `template()` is one to start from.
+
+    **Returns:** a `Problem`.
+
+    !!! example
+        ```python
+        with open("my_problem.py", "w") as file:
+            file.write(pk.problems.template())
+        mine = pk.problems.from_file("my_problem.py")
+        ```
+    """
     file = Path(path)
     names = _run(file, _read(file))
     if "problem" not in names:
@@ -40,7 +54,17 @@ def from_file(path: str | os.PathLike[str]) -> Problem:
 
 
 def template() -> str:
-    """A problem file to start from; it runs as it stands."""
+    """A problem file to start from. It runs as it stands.
+
+    **Arguments:** none.
+
+    **Returns:** the text of a Python file.
+
+    !!! example
+        ```python
+        assert "problem = " in pk.problems.template()
+        ```
+    """
     return resources.files(__package__).joinpath("template.py.txt").read_text(encoding="utf-8")
 
 

@@ -16,8 +16,9 @@ import numpy as np
 
 from ..files import write_atomically
 from ..inference import Posterior
-from ..observations import Learned, Observation, default_name
+from ..observations import Learned, Observation
 from ..operators import Parameter
+from ..operators.base import applied
 from . import figures, inside
 from .explorer import explorer
 from .mathml import checked
@@ -231,7 +232,7 @@ def _observation(item: Observation, posterior: Posterior) -> dict[str, Any]:
         noise = "one per point"
     else:
         noise = "exact" if float(item.noise) == 0 else f"{float(item.noise):.2g}"
-    operator = default_name(item.operator)
+    operator = applied(item.operator)
     name = "" if item.name == operator else item.name
     return {"name": name, "operator": operator, "points": len(item), "noise": noise}
 

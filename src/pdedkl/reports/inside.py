@@ -16,7 +16,7 @@ from ..domain import Domain
 from ..embeddings import LatentJet
 from ..inference import Posterior
 from ..training.monitor import Step
-from .results import Results, input_names
+from .results import Results
 from .style import BLACK, PALETTE, VALUES, new, styled
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def sensitivity(posterior: Posterior, problem: Any, n: int = SLOPES, seed: int =
 @styled
 def which_inputs_matter(domain: Domain, strengths: np.ndarray) -> Figure:
     """The sensitivity to each input as bars, coloured by their named group."""
-    names, many = input_names(domain), domain.dim > 12
+    names, many = domain.coordinate_names, domain.dim > 12
     figure = new(7.0)
     axes = figure.add_subplot()
     begin = 0

@@ -71,9 +71,9 @@ def styled(function: Callable[P, T]) -> Callable[P, T]:
 
 def new(height_cm: float, width_cm: float = PAGE_CM) -> Figure:
     """An empty figure that belongs to nobody's backend."""
-    from matplotlib.figure import Figure
+    from .picture import Picture
 
-    return Figure(figsize=(width_cm / 2.54, height_cm / 2.54), layout="constrained")
+    return Picture(figsize=(width_cm / 2.54, height_cm / 2.54), layout="constrained")
 
 
 @styled

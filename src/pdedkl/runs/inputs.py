@@ -32,15 +32,8 @@ def data_of(config: Config, problem: Problem, folder: Path = Path()) -> tuple[Ob
 
 def measurements(path: Path, domain: Domain) -> Observation:
     """Values of `u` in a table whose columns are the coordinates, `u`, and `noise` if it is known."""
-    read = partial(Observation.from_table, path, columns(domain), "u", domain=domain, name=f"u in {path.name}")
+    read = partial(Observation.from_table, path, domain.coordinate_names, "u", domain=domain, name=f"u in {path.name}")
     try:
         return read(noise="noise")
     except MissingColumnError:
         return read(noise="learned")
-
-
-def columns(domain: Domain) -> list[str]:
-    """The names of single coordinates in tables: `x1 … x50` for a group, `t` for a coordinate of its own."""
-    return [
-        name if scalar else f"{name}{i}" for name, bounds, scalar in domain.groups for i in range(1, len(bounds) + 1)
-    ]

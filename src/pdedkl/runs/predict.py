@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from ..columns import naming_hint, stored_names
 from ..inference import Posterior
 from ..problems import Problem
 from .folder import RunError
-from .inputs import columns
 
 ROWS_PER_BLOCK = 4096
 
 
 def predict_table(posterior: Posterior, problem: Problem, points: Path, out: Path) -> int:
     """Write coordinates, `u`, `u_std`, `f` and `f_std` for each row, and return how many there were."""
-    names = columns(problem.domain)
+    names = problem.domain.coordinate_names
     if out.exists() and out.samefile(points):
         raise RunError(f"{out} holds the points themselves: name another file with -o.")
     temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
@@ -45,15 +45,17 @@ def predict_table(posterior: Posterior, problem: Problem, points: Path, out: Pat
 
 def _blocks(reader: Any, names: Sequence[str], path: Path) -> Iterator[np.ndarray]:
     header = [name.strip() for name in next(reader, [])]
-    if missing := [name for name in names if name not in header]:
+    stored = stored_names(names, header)
+    if missing := [name for name in stored if name not in header]:
         raise RunError(
             f"{path} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing[:5])}{' …' * (len(missing) > 5)}: "
             f"it needs {', '.join(names[:5])}{' …' * (len(names) > 5)}, and has {', '.join(header[:5]) or 'nothing'}."
+            f"{naming_hint(missing[0], header)}"
         )
-    places = [header.index(name) for name in names]
+    places = [header.index(name) for name in stored]
     line = 2  # as a spreadsheet counts: the header is row 1
     while rows := list(islice(reader, ROWS_PER_BLOCK)):
-        yield np.array([_numbers(row, line + i, places, names, path) for i, row in enumerate(rows)])
+        yield np.array([_numbers(row, line + i, places, stored, path) for i, row in enumerate(rows)])
         line += len(rows)
 
 

@@ -16,7 +16,25 @@ from jax import monitoring
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a run. `seconds_left` is for the phase under way, at most."""
+    """One step of a training, as callbacks get it.
+
+    **Arguments:**
+
+    - `phase`: what is being trained.
+    - `step`: the number of the step in its phase.
+    - `objective`: the training objective.
+    - `gradient`: the size of its gradient.
+    - `noise`: the noise levels by name.
+    - `seconds`: the time since training began.
+    - `steps_per_second`: how fast the phase goes.
+    - `seconds_left`: what the phase may still take, at most.
+
+    !!! example
+        ```python
+        enough = lambda step: step.seconds > 60  # a callback that returns True ends the training
+        posterior = pk.fit(problem, data, callbacks=[enough])
+        ```
+    """
 
     phase: str
     step: int

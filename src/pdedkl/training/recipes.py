@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..domain import Domain
-from ..inference.posterior import condition
+from ..inference import condition
 from ..kernels import Kernel
 from ..model import Model
 from ..observations import Observation
