@@ -139,7 +139,10 @@ class Domain:
 
     def ball_at(self, index: int) -> Ball | None:
         """The ball that one coordinate's group ranges over; `None` for a box."""
-        return next(ball for name, ball in zip(self.names, self.balls) if index in self._find(name).indices)
+        if not any(self.balls):
+            return None
+        ends = np.cumsum([len(bounds) for _, bounds, _ in self.groups])
+        return self.balls[int(np.searchsorted(ends, index, side="right"))]
 
     def contains(self, points: Float[Array, "n d"]) -> Array:
         """For each point, whether it lies in the domain."""

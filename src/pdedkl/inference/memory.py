@@ -41,6 +41,15 @@ def check_fits(n: int, matrices: int, what: str = "observed values") -> None:
         )
 
 
+def check_points_fit(n: int, dim: int) -> None:
+    """Refuse points that even alone do not fit, before any is drawn: drawing them takes two arrays of `n × dim`."""
+    if (lacking := _lacking(2 * n * dim)) is not None:
+        raise MemoryError(
+            f"{n} points of {dim} coordinates need {lacking.words}: use fewer points "
+            f"(at most {max(lacking.free // (16 * dim), 0)} fit), fewer dimensions, or a machine with more memory."
+        )
+
+
 def most_that_fit(matrices: int) -> int:
     """The largest `n` of which so many arrays of `n × n` doubles fit, where the platform says what is free."""
     available = available_bytes()

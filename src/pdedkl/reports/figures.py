@@ -11,7 +11,7 @@ from .. import metrics
 from ..domain import Domain
 from ..inference import Posterior, Prediction
 from .results import Results, input_names, values_of
-from .style import BLUE, DEVIATIONS, ERRORS, GREY, RED, VALUES, new, styled
+from .style import BLUE, DEVIATIONS, ERRORS, GREY, RED, VALUES, new, styled, verbatim
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -102,8 +102,8 @@ def slice_maps(posterior: Posterior, problem: Any, seed: int = 0, axes: tuple[in
     figure = new(6.4)
     for place, (title, values, colours) in zip(figure.subplots(1, len(maps), sharey=True), maps):
         _map(figure, place, across, up, values.reshape(GRID, GRID), title, colours)
-        place.set_xlabel(input_names(domain)[a])
-    figure.axes[0].set_ylabel(input_names(domain)[b])
+        place.set_xlabel(verbatim(input_names(domain)[a]))
+    figure.axes[0].set_ylabel(verbatim(input_names(domain)[b]))
     return figure
 
 
@@ -144,6 +144,6 @@ def _curve(posterior: Posterior, problem: Any) -> Figure:
     axes.plot(across, found.mean, color=BLUE, label="prediction")
     if truth is not None:
         axes.plot(across, truth, "--", color=RED, label="truth")
-    axes.set(xlabel=input_names(domain)[0], ylabel="u")
+    axes.set(xlabel=verbatim(input_names(domain)[0]), ylabel="u")
     axes.legend()
     return figure
