@@ -47,6 +47,13 @@ class RequestError(Exception):
     """Something that the user can put right; told in one sentence."""
 
 
+class Stopped(SystemExit):
+    """The end after Ctrl-C, once it was said what that has done."""
+
+    def __init__(self) -> None:
+        super().__init__(130)
+
+
 @contextmanager
 def mistakes() -> Iterator[None]:
     """What goes wrong while a request is read is the user's mistake: one sentence, status 2."""

@@ -6,6 +6,7 @@ import codecs
 import sys
 import unicodedata
 
+ERRORS = "pdedkl"
 PLAIN = {
     "–": "-", "−": "-", "—": "-", "…": "...", "∂": "d", "Δ": "Laplace ", "Σ": "sum ", "μ": "mu", "×": "x", "∈": "in",
     "≤": "<=", "≥": ">=", "·": "*", "’": "'", "“": '"', "”": '"', "╭": "+", "╮": "+", "╰": "+", "╯": "+", "─": "-",
@@ -15,15 +16,19 @@ PLAIN = {
 
 def forgive() -> None:
     """Printing never fails for a character: it is written in plain letters, or by its number."""
-    codecs.register_error("pdedkl", _plainly)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="pdedkl")
+            stream.reconfigure(errors=ERRORS)
 
 
 def clean(text: str) -> str:
     """Text of a user's, on one line, without the characters that would steer the terminal."""
     return "".join(c if c.isprintable() else " " if c.isspace() else f"\\x{ord(c):02x}" for c in text)
+
+
+def shown(text: str, encoding: str) -> str:
+    """Clean text in the characters of an encoding, for tables: replaced later, it would shift their columns."""
+    return clean(text).encode(encoding, ERRORS).decode(encoding)
 
 
 def _plainly(error: UnicodeError) -> tuple[str, int]:
@@ -35,3 +40,6 @@ def _plainly(error: UnicodeError) -> tuple[str, int]:
 def _plain(character: str) -> str:
     known = PLAIN.get(character) or unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode()
     return known or character.encode("ascii", "backslashreplace").decode()
+
+
+codecs.register_error(ERRORS, _plainly)

@@ -87,7 +87,7 @@ def report(folder: Annotated[Path, FOLDER], trust: Annotated[bool, TRUST] = Fals
 
 @app.command()
 def compare(
-    folders: Annotated[list[Path], typer.Argument(help="Folders of runs.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDERS", help="Folders of runs.")],
     json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
 ) -> None:
     """Show runs side by side."""

@@ -16,13 +16,13 @@ SAID = {
         "Stopping after the step under way; the best model so far is then saved. Ctrl-C again skips the report.",
         "The report will be skipped. Ctrl-C once more ends at once, and saves nothing.",
     ],
-    "saving": ["The report will be skipped.", "The report will be skipped."],
+    "measuring": ["The report will be skipped.", "The report will be skipped."],
     "report": ["Skipping the report."] * 2,
 }
 
 
 class Interrupts:
-    """What a run does on Ctrl-C depends on its `stage`: training, saving, report.
+    """What a run does on Ctrl-C depends on its `stage`: training, measuring, report.
 
     During training the first one reaches the trainer (`training/monitor.py`), which ends after its step. All others
     come here: outside the report one is remembered in `skip`, and a second one ends the program.
@@ -35,12 +35,12 @@ class Interrupts:
         """Ends training that was told to stop before it had begun to listen: for the callbacks of a fit."""
         return self.skip
 
-    def trained(self) -> None:
-        self.stage = "saving"
-
     @contextmanager
     def handled(self) -> Iterator[None]:
         """Hear Ctrl-C in the block, and say at once what it does, even while a program is being compiled."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # signals come to the main thread only
+            return
         before = signal.signal(signal.SIGINT, self._hear)
         told, hears = socket.socketpair()
         told.setblocking(False)

@@ -51,9 +51,9 @@ def main(arguments: list[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python fails once more at its end
         _end(1, f"could not write to standard output: {error.strerror}.")
     else:
-        # typer returns the status of an Exit that it has caught.
+        # typer returns the status of an Exit that it has caught, which is 130 for Ctrl-C.
         if isinstance(code, int) and code:
-            sys.exit(code)
+            _end(code, "stopped." if code == 130 else "")
 
 
 def _command() -> Any:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .app import SCHEDULER, TRUST, app, console, held, mistakes, print_json, tell
+from .app import SCHEDULER, TRUST, Stopped, app, console, held, mistakes, print_json, tell
 from .encoding import clean
 
 
@@ -97,6 +97,7 @@ def solve(
     folder = Folder(out or Path("runs") / _name(config))
     with held(folder.locked()):
         with mistakes():
+            folder.check_free(force)
             _check(config)
             folder.begin(config, force=force)
         _run(folder, json)
@@ -190,7 +191,7 @@ def search(
             )
         except KeyboardInterrupt:
             tell("Stopped; the same command goes on where it was.")
-            raise typer.Exit(130) from None
+            raise Stopped from None
         typer.echo(result.table())
         typer.echo(f"best latent dimension: {result.best['latent_dim']}")
         result.plot(folder / "search.png")
@@ -217,25 +218,28 @@ def _run(folder: Any, json: bool, trust: bool = False) -> None:
 
     again = f"pdedkl resume {folder.path}"
     ctrl_c = Interrupts()
+
+    def saved(posterior: Any) -> None:
+        ctrl_c.stage = "measuring"
+        if posterior.training.stopped is not None:
+            tell(f"Stopped. {folder.path} has the best model so far: pdedkl predict works. Go on with: {again}")
+
     with ctrl_c.handled():
         try:
-            solved = run(folder, callbacks=[ctrl_c.asked], progress=True, trust=trust, trained=ctrl_c.trained)
+            solved = run(folder, callbacks=[ctrl_c.asked], progress=True, trust=trust, saved=saved)
         except KeyboardInterrupt:
-            tell(f"Stopped before there was a model; go on with: {again}")
-            raise typer.Exit(130) from None
-        stopped = solved.metrics["stopped"] is not None
-        if stopped:
-            tell(f"Stopped. {folder.path} has the best model so far: pdedkl predict works. Go on with: {again}")
+            tell(f"Ended at once; go on with: {again}")
+            raise Stopped from None
         failed = _report(folder, solved, ctrl_c)
     _show(folder, solved.metrics, json)
-    if stopped or ctrl_c.heard:
-        raise typer.Exit(130)
+    if ctrl_c.heard or solved.metrics["stopped"] is not None:
+        raise Stopped
     if failed:
         raise typer.Exit(1)
 
 
 def _report(folder: Any, solved: Any, ctrl_c: Any) -> bool:
-    """Whether something of the report could not be made. The run is worth as much without, so it is only told."""
+    """Whether something of the report could not be made; the run is kept all the same."""
     from ..runs.solve import report
 
     ctrl_c.stage = "report"

@@ -8,32 +8,44 @@ from typing import Any
 from rich.measure import Measurement
 from rich.table import Table
 
-from .encoding import clean
+from .encoding import shown
 
 TEXTS = ("", "run", "problem", "model", "recipe", "name", "equation", "dimensions")  # columns that are no numbers
 HEADS = ("run", "problem", "dim", "model", "recipe", "seed", "n_u", "n_f", "error_u", "error_f", "0.95 of u", "s")
 
 
 def show(console: Any, heads: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", caption: str = "") -> None:
-    """A table where there is room for it; elsewhere the rows below each other, one line for each entry."""
+    """A table where there is room for it; elsewhere one that is turned by 90°, or a list with a line for each entry."""
+    rows = [[shown(cell, console.encoding) for cell in row] for row in rows]
+    justify: list[Any] = ["left" if name in TEXTS else "right" for name in heads]
+    upright = _table(heads, rows, justify)
+    turned = _table(["", *(row[0] for row in rows)], list(zip(heads[1:], *(row[1:] for row in rows))))
     if title:
-        console.print(clean(title), style="bold", soft_wrap=True)
-    rows = [[clean(cell) for cell in row] for row in rows]
-    table = Table()
-    for name in heads:
-        table.add_column(name, justify="left" if name in TEXTS else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    if Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width:
-        console.print(table)
+        console.print(shown(title, console.encoding), style="bold", soft_wrap=True)
+    if _fits(console, upright):
+        console.print(upright)
+    elif len(rows) > 1 and _fits(console, turned):
+        console.print(turned)
     else:
         room = max(map(len, heads)) + 2
-        lines = [
-            "\n".join(f"{name:<{room}}{value}".rstrip() for name, value in zip(heads, row) if value) for row in rows
-        ]
-        console.print("\n\n".join(lines), soft_wrap=True)
+        for row in rows:
+            entries = [f"{name:<{room}}{value}".rstrip() for name, value in zip(heads, row) if value]
+            console.print("\n".join([*entries, ""]), soft_wrap=True)
     if caption:
-        console.print(caption, soft_wrap=True)
+        console.print(shown(caption, console.encoding), soft_wrap=True)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], justify: Sequence[Any] = ()) -> Table:
+    table = Table()
+    for place, name in enumerate(heads):
+        table.add_column(name, justify=justify[place] if justify else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _fits(console: Any, table: Table) -> bool:
+    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width
 
 
 def number(value: Any) -> str:

@@ -94,14 +94,18 @@ class Folder:
         found = self.read_json(METRICS) if self.measured else None
         return isinstance(found, dict) and found.get("stopped") is None
 
-    def begin(self, config: Config, *, force: bool = False) -> Config:
-        """Copy what the user gave into the folder, and write the configuration, which comes back."""
+    def check_free(self, force: bool = False) -> None:
+        """Refuse a folder that a run may not begin in: it holds another one, unless that is to go, or other files."""
         if self.started:
             if not force:
                 hint = "is finished" if self.finished else f"can be continued with: pdedkl resume {self.path}"
                 raise RunError(f"{self.path} holds a run already, which {hint}; name another folder, or use --force.")
         elif self.path.exists() and any(item.name != locks.NAME for item in self.path.iterdir()):
             raise RunError(f"{self.path} is not empty and holds no run: name another folder with --out.")
+
+    def begin(self, config: Config, *, force: bool = False) -> Config:
+        """Copy what the user gave into the folder, and write the configuration, which comes back."""
+        self.check_free(force)
         files = [_existing(name) for name in config.data]
         program = _existing(config.problem).read_bytes() if config.own else None
         if self.started:

@@ -45,12 +45,12 @@ def solve(
     callbacks: Sequence[Callback] = (),
     progress: bool | None = None,
     trust: bool = False,
-    trained: Callable[[], None] = lambda: None,
+    saved: Callable[[Posterior], None] = lambda posterior: None,
 ) -> Solved:
     """Run what the folder's configuration asks for, and write model and metrics; `report` then makes a report of them.
 
-    The metrics of a run that was stopped say so, its model is the best so far, and its checkpoint stays. `trained` is
-    called when training is over.
+    The metrics of a run that was stopped say so, its model is the best so far, and its checkpoint stays. `saved` is
+    called with the posterior as soon as its file is there.
     """
     config = folder.config()
     problem = problem_of(config, folder, trust)
@@ -67,14 +67,15 @@ def solve(
         callbacks=callbacks,
         progress=progress,
     )
-    trained()
     with warnings.catch_warnings():
         # The problem itself is in the folder: its functions are found again.
         warnings.simplefilter("ignore", FunctionsNotSaved)
         posterior.save(folder / MODEL, extra=_extra(posterior, problem))
+    saved(posterior)
     folder.write(HISTORY, _history(posterior))
     results = evaluate(posterior, problem, seed=config.seed)
     metrics = measured(posterior, problem, config, results) | {"stopped": posterior.training.stopped}
+    (folder / REPORT).unlink(missing_ok=True)  # it would be of other numbers
     folder.write_json(METRICS, metrics)
     if posterior.training.stopped is None:
         (folder / CHECKPOINT).unlink(missing_ok=True)
