@@ -217,22 +217,25 @@ def _run(folder: Any, json: bool, trust: bool = False) -> None:
     from .interrupts import Interrupts
 
     again = f"pdedkl resume {folder.path}"
-    ctrl_c = Interrupts()
+    ctrl_c, failed = Interrupts(), False
 
     def saved(posterior: Any) -> None:
         ctrl_c.stage = "measuring"
         if posterior.training.stopped is not None:
             tell(f"Stopped. {folder.path} has the best model so far: pdedkl predict works. Go on with: {again}")
 
-    with ctrl_c.handled():
-        try:
-            solved = run(folder, callbacks=[ctrl_c.asked], progress=True, trust=trust, saved=saved)
-        except KeyboardInterrupt:
-            tell(f"Ended at once; go on with: {again}")
-            raise Stopped from None
+    def conclude(folder: Any, solved: Any) -> None:
+        nonlocal failed
         failed = _report(folder, solved, ctrl_c)
-    _show(folder, solved.metrics, json)
-    if ctrl_c.heard or solved.metrics["stopped"] is not None:
+
+    try:
+        with ctrl_c.handled():
+            metrics = run(folder, callbacks=[ctrl_c.asked], progress=True, trust=trust, saved=saved, conclude=conclude)
+    except KeyboardInterrupt:
+        tell(f"Ended at once; go on with: {again}")
+        raise Stopped from None
+    _show(folder, metrics, json)
+    if ctrl_c.skip or metrics["stopped"] is not None:
         raise Stopped
     if failed:
         raise typer.Exit(1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
@@ -174,7 +173,7 @@ def solve_cell(asked: Cell) -> None:
     import jax
 
     from ..cache import use_compilation_cache
-    from .solve import report, solve
+    from .solve import solve
 
     folder, out = Folder(asked.folder), asked.folder.parents[1]
     if not out.is_dir():
@@ -186,9 +185,7 @@ def solve_cell(asked: Cell) -> None:
                 folder.begin(asked.config)
             elif _asked(folder.config()) != _asked(asked.config):
                 raise RunError(f"{folder.path} holds another run: remove it, or use another --out.")
-            solved = solve(folder, progress=False)
-            if folder.finished and (failed := report(folder, solved)):
-                warnings.warn(f"The report in {folder.path} lacks {'; '.join(failed)}.", stacklevel=1)
+            solve(folder, progress=False)
     except Exception as error:  # whatever it is, of many runs the one has to be named
         raise RunError(f"{asked.title} failed: {type(error).__name__}: {error}") from error
     finally:

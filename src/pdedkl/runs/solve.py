@@ -46,11 +46,13 @@ def solve(
     progress: bool | None = None,
     trust: bool = False,
     saved: Callable[[Posterior], None] = lambda posterior: None,
-) -> Solved:
-    """Run what the folder's configuration asks for, and write model and metrics; `report` then makes a report of them.
+    conclude: Callable[[Folder, Solved], None] | None = None,
+) -> dict[str, Any]:
+    """Run what the folder's configuration asks for, and return its metrics.
 
-    The metrics of a run that was stopped say so, its model is the best so far, and its checkpoint stays. `saved` is
-    called with the posterior as soon as its file is there.
+    `saved` is called with the posterior as soon as its file is there. `conclude` makes of what was found what is to be
+    drawn of it, by default the report; model and metrics are written by then. The metrics of a run that was stopped say
+    so, its model is the best so far, and its checkpoint stays.
     """
     config = folder.config()
     problem = problem_of(config, folder, trust)
@@ -79,7 +81,8 @@ def solve(
     folder.write_json(METRICS, metrics)
     if posterior.training.stopped is None:
         (folder / CHECKPOINT).unlink(missing_ok=True)
-    return Solved(posterior, problem, metrics, results)
+    (conclude or _conclude)(folder, Solved(posterior, problem, metrics, results))
+    return metrics
 
 
 def opened(folder: Folder, trust: bool = False) -> Solved:
@@ -126,6 +129,11 @@ def report(folder: Folder, solved: Solved) -> list[str]:
     except Exception as error:
         give_up(REPORT, error)
     return failed
+
+
+def _conclude(folder: Folder, solved: Solved) -> None:
+    if failed := report(folder, solved):
+        warnings.warn(f"The report in {folder.path} lacks {'; '.join(failed)}.", stacklevel=3)
 
 
 def _loaded(folder: Folder, trust: bool) -> tuple[Problem, Posterior]:
