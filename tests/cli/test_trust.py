@@ -142,6 +142,13 @@ def test_modules_that_lie_in_the_folder_are_not_imported(home, capsys):
     assert "helper" in capsys.readouterr().err and not (home / "ran").exists()
 
 
+def test_a_file_that_needs_its_neighbours_is_refused_before_anything_is_written(tmp_path, capsys):
+    (tmp_path / "helper_of_mine.py").write_text("")
+    (tmp_path / "mine.py").write_text("import helper_of_mine\n" + PROBLEM.format(operator=PLAIN))
+    assert status("solve", tmp_path / "mine.py", "--out", tmp_path / "run") == 2
+    assert "A run keeps this one file" in capsys.readouterr().err and not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("name", ["../secret.csv", "/etc/passwd", "data/1-link.csv"])
 def test_tables_elsewhere_are_not_read(name, home, capsys):
     folder = home / "plain"

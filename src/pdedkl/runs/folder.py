@@ -106,8 +106,8 @@ class Folder:
     def begin(self, config: Config, *, force: bool = False) -> Config:
         """Copy what the user gave into the folder, and write the configuration, which comes back."""
         self.check_free(force)
-        files = [_existing(name) for name in config.data]
-        program = _existing(config.problem).read_bytes() if config.own else None
+        files = [existing(name) for name in config.data]
+        program = existing(config.problem).read_bytes() if config.own else None
         if self.started:
             self._clear()
         self.path.mkdir(parents=True, exist_ok=True)
@@ -145,7 +145,7 @@ class Folder:
             why = f"{self / CONFIG} names a program that the run did not make, {config.problem}"
         elif path.is_symlink():
             why = f"{path} is a link to a program elsewhere"
-        text = _existing(str(path)).read_bytes() if trust or why is None else b""
+        text = existing(str(path)).read_bytes() if trust or why is None else b""
         if why is None and hashlib.sha256(text).hexdigest() != config.digest:
             how = "has no digest in" if config.digest is None else "has another digest than in"
             why = f"{path} {how} {self / CONFIG}, so it may not be the program that the run began with"
@@ -212,7 +212,8 @@ class Folder:
                 shutil.rmtree(self / name)
 
 
-def _existing(name: str) -> Path:
+def existing(name: str) -> Path:
+    """The path of a file that has to be there."""
     path = Path(name)
     if not path.is_file():
         raise RunError(f"There is no file {name}: check the name, and the folder it is relative to.")

@@ -10,7 +10,7 @@ from ..domain import Domain
 from ..observations import Observation
 from ..problems import Problem
 from ..tables import MissingColumnError
-from .folder import Config, Folder, RunError
+from .folder import Config, Folder, RunError, existing
 
 
 def problem_of(config: Config, folder: Folder | None = None, trust: bool = False) -> Problem:
@@ -20,8 +20,17 @@ def problem_of(config: Config, folder: Folder | None = None, trust: bool = False
     if config.dim is not None:
         raise RunError("--dim is for the built-in problems: the dimension of your own is set in its file.")
     if folder is None:
-        return problems.from_file(config.problem)
-    return problems.from_text(folder.program(config, trust), folder / config.problem)
+        path, text = Path(config.problem), existing(config.problem).read_bytes()
+    else:
+        path, text = folder / config.problem, folder.program(config, trust)
+    try:
+        return problems.from_text(text, path)
+    except problems.ProblemFileError as error:
+        if not isinstance(error.__cause__, ModuleNotFoundError):
+            raise
+        raise RunError(
+            f"{error} A run keeps this one file: put into it what it imports from its folder, or install that."
+        ) from error
 
 
 def data_of(
