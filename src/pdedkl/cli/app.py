@@ -84,7 +84,10 @@ def console(*, error: bool = False) -> Any:
 
 def tell(text: str, style: str | None = None) -> None:
     """A line for the person who waits, on standard error. It is not wrapped, so that paths can be copied."""
-    console(error=True).print(clean(text), style=style, soft_wrap=True)
+    if style is None:
+        print(clean(text), file=sys.stderr, flush=True)  # above the table of a training that is under way
+    else:
+        console(error=True).print(clean(text), style=style, soft_wrap=True)
 
 
 def print_json(text: str) -> None:

@@ -61,7 +61,7 @@ def predict(
         if not found.finished:
             tell(f"{folder} was stopped: these are predictions of its best model so far.")
     # What is no file may be standard output itself, which then holds the predictions.
-    typer.echo(clean(f"{count} points: {out}"), err=not out.is_file() or out.is_symlink())
+    typer.echo(clean(f"{count} point{'s' * (count != 1)}: {out}"), err=not out.is_file() or out.is_symlink())
 
 
 @app.command()

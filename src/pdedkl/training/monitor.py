@@ -150,6 +150,8 @@ def _table(step: Step) -> Any:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column()
     for name, value in _facts(step):
-        table.add_row(f"[dim]{name}", value)
+        table.add_row(name, value)
     return table
