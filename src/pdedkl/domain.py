@@ -111,7 +111,10 @@ class Domain:
             assert domain.ball_at(0) is None
             ```
         """
-        return next(ball for name, ball in zip(self.names, self.balls) if index in self._find(name).indices)
+        if not any(self.balls):
+            return None
+        ends = np.cumsum([len(bounds) for _, bounds, _ in self.groups])
+        return self.balls[int(np.searchsorted(ends, index, side="right"))]
 
     def contains(self, points: Float[Array, "n d"]) -> Array:
         """For each point, whether it lies in the domain, its boundary included, up to rounding.

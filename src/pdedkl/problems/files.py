@@ -41,7 +41,16 @@ def from_file(path: str | os.PathLike[str]) -> Problem:
         ```
     """
     file = Path(path)
-    names = _run(file, _read(file))
+    return _problem(file, _run(file, _compiled(file, _read(file)), beside=True))
+
+
+def from_text(text: bytes, path: str | os.PathLike[str]) -> Problem:
+    """Like `from_file`, for a file that was read already. It finds no modules that lie beside it."""
+    file = Path(path)
+    return _problem(file, _run(file, _compiled(file, text), beside=False))
+
+
+def _problem(file: Path, names: dict[str, Any]) -> Problem:
     if "problem" not in names:
         raise ProblemFileError(file, None, "it defines no `problem`; end it with problem = pdedkl.Problem(…).")
     problem = names["problem"]
@@ -68,27 +77,31 @@ def template() -> str:
     return resources.files(__package__).joinpath("template.py.txt").read_text(encoding="utf-8")
 
 
-def _read(file: Path) -> Any:
+def _read(file: Path) -> bytes:
     try:
-        text = file.read_bytes()
+        return file.read_bytes()
     except FileNotFoundError:
         raise ProblemFileError(file, None, "there is no such file.") from None
     except OSError as error:
         raise ProblemFileError(file, None, f"it cannot be read: {error.strerror}.") from None
+
+
+def _compiled(file: Path, text: bytes) -> Any:
     try:
         return compile(text, str(file), "exec", dont_inherit=True)
     except SyntaxError as error:
         raise ProblemFileError(file, error.lineno, f"this is no Python: {error.msg}.") from None
-    except ValueError as error:
-        raise ProblemFileError(file, None, f"this is no Python: {error}.") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ProblemFileError(file, None, f"this is no Python: {error or 'it is nested too deeply'}.") from None
 
 
-def _run(file: Path, code: Any) -> dict[str, Any]:
-    """Execute as Python would a script: with its own folder first in the search path."""
+def _run(file: Path, code: Any, beside: bool) -> dict[str, Any]:
+    """Execute as Python would a script: with its own folder first in the search path, if it may see what is there."""
     module = ModuleType(MODULE)
     module.__file__ = str(file)
     folder = str(file.resolve().parent)
-    sys.path.insert(0, folder)
+    if beside:
+        sys.path.insert(0, folder)
     sys.modules[MODULE] = module
     try:
         with _Reported(file):
@@ -96,7 +109,7 @@ def _run(file: Path, code: Any) -> dict[str, Any]:
     finally:
         # A function of a module that is not listed is sent to other processes whole, not by its name.
         del sys.modules[MODULE]
-        if folder in sys.path:
+        if beside and folder in sys.path:
             sys.path.remove(folder)
     return module.__dict__
 

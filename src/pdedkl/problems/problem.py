@@ -10,6 +10,7 @@ import numpy as np
 
 from ..checking.refine import CANDIDATES_PER_POINT, MOST_CANDIDATES, PLACES, most_telling
 from ..domain import Domain
+from ..inference.memory import check_points_fit
 from ..observations import Observation, _check_operator_at
 from ..operators import Operator, identity
 from ..operators.base import applied
@@ -288,6 +289,7 @@ class Problem(Shown):
         check_sampler(sampler)
         if not (isinstance(noise, int | float | np.number) and 0 <= noise < np.inf):
             raise ValueError(f"`noise` needs a finite number that is not negative, relative to u: got {noise!r}.")
+        check_points_fit(sum(counts[name] for name in {s.budget for s in statements if s.budget}), self.domain.dim)
         allotted = self._allotted(statements, counts)
         rows: list[Row] = []
         for number, (statement, count) in enumerate(zip(statements, allotted)):

@@ -11,7 +11,7 @@ from .. import metrics
 from ..domain import Domain
 from ..inference import Posterior, Prediction
 from .results import Results, values_of
-from .style import BLUE, DEVIATIONS, ERRORS, GREY, RED, VALUES, new, styled
+from .style import BLUE, DEVIATIONS, ERRORS, GREY, RED, VALUES, new, styled, verbatim
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -102,8 +102,8 @@ def slice_maps(posterior: Posterior, problem: Any, seed: int = 0, axes: tuple[in
     figure = new(6.4)
     for place, (title, values, colours) in zip(figure.subplots(1, len(maps), sharey=True), maps):
         map_panel(figure, place, across, up, values.reshape(GRID, GRID), title, colours)
-        place.set_xlabel(domain.coordinate_names[a])
-    figure.axes[0].set_ylabel(domain.coordinate_names[b])
+        place.set_xlabel(verbatim(domain.coordinate_names[a]))
+    figure.axes[0].set_ylabel(verbatim(domain.coordinate_names[b]))
     return figure
 
 
@@ -153,7 +153,7 @@ def _curve(posterior: Posterior, problem: Any) -> Figure:
     figure = new(8.0)
     axes = figure.add_subplot()
     band_panel(axes, across, found.mean, found.interval(0.95), truth)
-    axes.set(xlabel=domain.coordinate_names[0], ylabel="u")
+    axes.set(xlabel=verbatim(domain.coordinate_names[0]), ylabel="u")
     axes.legend()
     return figure
 

@@ -50,6 +50,7 @@ STYLE: dict[Any, Any] = {
     "savefig.dpi": 200,
     "figure.dpi": 200,
     "svg.fonttype": "path",
+    "text.usetex": False,
 }
 
 P = ParamSpec("P")
@@ -67,6 +68,11 @@ def styled(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
 
     return run
+
+
+def verbatim(text: str) -> str:
+    """A name for a picture as it is: a dollar sign begins no formula, and what is no Unicode is written by number."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("$", r"\$")
 
 
 def new(height_cm: float, width_cm: float = PAGE_CM) -> Figure:

@@ -153,7 +153,9 @@ def display(show: bool | None, stream: TextIO | None = None) -> Iterator[list[Ca
     from rich.console import Console
     from rich.live import Live
 
-    with Live(console=Console(file=out), refresh_per_second=4, transient=True) as live:
+    # Names are the user's own: brackets and colons in them are no markup.
+    console = Console(file=out, markup=False, emoji=False, highlight=False)
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
         yield [lambda step: live.update(_table(step))]
 
 
@@ -189,6 +191,8 @@ def _table(step: Step) -> Any:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column()
     for name, value in _facts(step):
-        table.add_row(f"[dim]{name}", value)
+        table.add_row(name, value)
     return table
