@@ -13,20 +13,9 @@ from jaxtyping import Array, Float
 
 from ..domain import Coordinates, Layout
 from .base import Field, Operator, high_order
-from .coefficients import (
-    AbstractCoefficient,
-    as_array,
-    as_coefficient,
-    as_entries,
-    is_number,
-    name_of_function,
-    refuse_hidden_in,
-)
 from .directions import along, unit, units
 from .symbol import Symbol
-
-# Vectors of more entries than this are printed as a letter.
-WRITTEN_OUT = 4
+from .tensors import as_matrix, call_or_constant, read_tensor, read_vector, second_order_symbol, tensor_at, written
 
 
 class Partial(Operator):
@@ -168,7 +157,7 @@ class Directional(Operator):
     def __init__(self, x: Coordinates, vector: Any) -> None:
         check_coordinates("Directional", x)
         self.x = x
-        self.vector = _read_vector(vector, len(x))
+        self.vector = read_vector(vector, len(x))
 
     @property
     def order(self) -> int:
@@ -185,11 +174,11 @@ class Directional(Operator):
         return Symbol(b=self._full(q))
 
     def _full(self, q: Array) -> Array:
-        v = _call_or_constant(self.vector, q, "The direction", (len(self.x),))
+        v = call_or_constant(self.vector, q, "The direction", (len(self.x),))
         return jnp.zeros(self.x.dim).at[np.asarray(self.x.indices)].set(v)
 
     def __str__(self) -> str:
-        return f"{_written(self.vector, 'v')}·∇_{self.x}"
+        return f"{written(self.vector, 'v')}·∇_{self.x}"
 
 
 class Diffusion(Operator):
@@ -214,7 +203,7 @@ class Diffusion(Operator):
     def __init__(self, x: Coordinates, a: Any) -> None:
         check_coordinates("Diffusion", x)
         self.x = x
-        self.a = _read_tensor("Diffusion", a, len(x))
+        self.a = read_tensor("Diffusion", a, len(x))
 
     @property
     def order(self) -> int:
@@ -229,15 +218,15 @@ class Diffusion(Operator):
 
         def contracted(q: Array) -> Array:
             mixed = jax.vmap(lambda v: jax.vmap(lambda w: along(along(u, v), w)(q))(basis))(basis)
-            return jnp.sum(_as_matrix(_tensor_at(self.a, q), len(self.x)) * mixed)
+            return jnp.sum(as_matrix(tensor_at(self.a, q), len(self.x)) * mixed)
 
         return contracted
 
     def symbol(self, q: Array) -> Symbol:
-        return _second_order_symbol(self.a, q, self.x)
+        return second_order_symbol(self.a, q, self.x)
 
     def __str__(self) -> str:
-        return f"{_written(self.a, 'a')}:∇∇_{self.x}"
+        return f"{written(self.a, 'a')}:∇∇_{self.x}"
 
 
 class Divergence(Operator):
@@ -262,7 +251,7 @@ class Divergence(Operator):
     def __init__(self, x: Coordinates, a: Any) -> None:
         check_coordinates("Divergence", x)
         self.x = x
-        self.a = _read_tensor("Divergence", a, len(x))
+        self.a = read_tensor("Divergence", a, len(x))
 
     @property
     def order(self) -> int:
@@ -277,7 +266,7 @@ class Divergence(Operator):
 
         def flux(q: Array) -> Array:
             slope = jax.vmap(lambda v: along(u, v)(q))(basis)
-            return _as_matrix(_tensor_at(self.a, q), len(self.x)) @ slope
+            return as_matrix(tensor_at(self.a, q), len(self.x)) @ slope
 
         def divergence(q: Array) -> Array:
             return jnp.trace(jax.vmap(lambda v: along(flux, v)(q))(basis))
@@ -286,7 +275,7 @@ class Divergence(Operator):
 
     def symbol(self, q: Array) -> Symbol:
         """`a:∇∇ᵀ + (∇·a)·∇`."""
-        symbol = _second_order_symbol(self.a, q, self.x)
+        symbol = second_order_symbol(self.a, q, self.x)
         if not callable(self.a):
             return symbol
         drift = jnp.zeros(self.x.dim).at[np.asarray(self.x.indices)].set(self._divergence_of_a(q))
@@ -295,14 +284,14 @@ class Divergence(Operator):
     def _divergence_of_a(self, q: Array) -> Array:
         """The vector `Σ_i ∂_i a_ij`."""
         index = np.asarray(self.x.indices)
-        ndim = jnp.ndim(_tensor_at(self.a, q))
+        ndim = jnp.ndim(tensor_at(self.a, q))
         if ndim == 0:
-            return jax.grad(lambda p: _tensor_at(self.a, p))(q)[index]
-        changes = jax.vmap(lambda v: along(lambda p: _tensor_at(self.a, p), v)(q))(units(self.x))
+            return jax.grad(lambda p: tensor_at(self.a, p))(q)[index]
+        changes = jax.vmap(lambda v: along(lambda p: tensor_at(self.a, p), v)(q))(units(self.x))
         return jnp.diagonal(changes) if ndim == 1 else jnp.einsum("iij->j", changes)
 
     def __str__(self) -> str:
-        return f"∇_{self.x}·({_written(self.a, 'a')} ∇_{self.x})"
+        return f"∇_{self.x}·({written(self.a, 'a')} ∇_{self.x})"
 
 
 def check_coordinates(what: str, x: Any) -> None:
@@ -317,95 +306,3 @@ def _sorted_partial(pairs: list[tuple[int, str]], layout: Layout) -> Partial:
 
 def _superscript(k: int) -> str:
     return str(k).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-
-
-def _read_array(what: str, value: Any, shape: tuple[int, ...]) -> Array:
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"Expected {what} of shape {shape}: got {value!r}.") from None
-    if array.shape != shape or not np.all(np.isfinite(array)):
-        raise ValueError(f"Expected {what} of shape {shape} with finite entries: got shape {array.shape}, {value!r}.")
-    return jnp.asarray(array)
-
-
-class _ConstantTensor(eqx.Module):
-    """A constant `a`, with its matrix (if it is one) split into signed directions at construction."""
-
-    value: Array
-    directions: Array | None = None
-    weights: Array | None = None
-
-
-def _read_vector(vector: Any, k: int) -> Any:
-    if callable(vector):
-        refuse_hidden_in(vector, "Directional")
-        return vector
-    return as_entries("a direction", vector, ((k,),)) or _read_array("a direction", vector, (k,))
-
-
-def _read_tensor(what: str, a: Any, k: int) -> Any:
-    if isinstance(a, AbstractCoefficient) or callable(a):
-        refuse_hidden_in(a, what)
-        return a
-    if (entries := as_entries(f"{what}'s a", a, ((k,), (k, k)))) is not None:
-        return entries
-    if is_number(a):
-        return _ConstantTensor(as_coefficient(a).value)  # type: ignore[attr-defined]
-    if np.ndim(a) == 1:
-        return _ConstantTensor(_read_array(f"the diagonal of {what}'s a", a, (k,)))
-    matrix = np.asarray(_read_array(f"{what}'s matrix a", a, (k, k)))
-    if not np.allclose(matrix, matrix.T, rtol=1e-12, atol=1e-14 * np.abs(matrix).max()):
-        raise ValueError(f"{what} needs a symmetric matrix a: pass (a + a.T) / 2, which is the same operator.")
-    eigenvalues, vectors = np.linalg.eigh(matrix)
-    kept = np.abs(eigenvalues) > 1e-15 * np.abs(eigenvalues).max()
-    return _ConstantTensor(jnp.asarray(matrix), jnp.asarray(vectors.T[kept]), jnp.asarray(eigenvalues[kept]))
-
-
-def _tensor_at(a: Any, q: Array) -> Array:
-    return jax.lax.stop_gradient(a.value) if isinstance(a, _ConstantTensor) else as_array(a(q))
-
-
-def _as_matrix(a: Array, k: int) -> Array:
-    return a if a.ndim == 2 else jnp.diag(jnp.broadcast_to(a, (k,)))
-
-
-def _written(value: Any, letter: str) -> str:
-    """A number or a short vector as it is, a function by its name, anything longer by a letter."""
-    if isinstance(value, AbstractCoefficient):
-        return str(value)
-    if callable(value):
-        return f"{name_of_function(value, letter)}(q)"
-    array = value.value if isinstance(value, _ConstantTensor) else value
-    if isinstance(array, jax.core.Tracer) or array.ndim > 1 or array.size > WRITTEN_OUT:
-        return letter
-    numbers = [f"{number:g}" for number in np.atleast_1d(array)]
-    return f"({', '.join(numbers)})" if array.ndim else numbers[0]
-
-
-def _call_or_constant(value: Any, q: Array, what: str, shape: tuple[int, ...]) -> Array:
-    out = as_array(value(q)) if callable(value) else jax.lax.stop_gradient(value)
-    if out.shape != shape:
-        raise ValueError(f"{what} needs shape {shape} at each point: the function returned shape {out.shape}.")
-    return out
-
-
-def _second_order_symbol(a: Any, q: Array, x: Coordinates) -> Symbol:
-    value, k = _tensor_at(a, q), len(x)
-    if value.shape not in {(), (k,), (k, k)}:
-        raise ValueError(f"`a` needs shape (), ({k},) or ({k}, {k}) at each point: got {value.shape}.")
-    if value.ndim < 2:
-        return Symbol(axes=x.indices, axis_weights=jnp.broadcast_to(value, (k,)))
-    if isinstance(a, _ConstantTensor):
-        return Symbol(directions=_embed(a.directions, x), weights=a.weights)
-    # a = Σ_j ¼ [(m e_j + a_j/m)(…)ᵀ − (m e_j − a_j/m)(…)ᵀ]; the scale m keeps both terms of one size.
-    matrix = 0.5 * (value + value.T)
-    m = jnp.sqrt(jnp.maximum(jnp.max(jnp.abs(jax.lax.stop_gradient(matrix))), 1e-300))
-    plus, minus = m * jnp.eye(k) + matrix / m, m * jnp.eye(k) - matrix / m
-    weights = jnp.concatenate([jnp.full(k, 0.25), jnp.full(k, -0.25)])
-    return Symbol(directions=_embed(jnp.concatenate([plus, minus]), x), weights=weights)
-
-
-def _embed(directions: Array | None, x: Coordinates) -> Array:
-    assert directions is not None
-    return jnp.zeros((directions.shape[0], x.dim)).at[:, np.asarray(x.indices)].set(directions)

@@ -19,8 +19,8 @@ from ..observations import Observation, _check_operator_at
 from ..operators import Diffusion, Directional, Divergence, Partial, Shift
 from ..operators.base import Sum
 from ..operators.coefficients import Entries
-from ..operators.derivatives import _ConstantTensor
 from ..operators.normals import OutwardNormal
+from ..operators.tensors import ConstantTensor
 from .fields import MisfitError
 
 LARGEST = 1e200  # of any number; products of larger ones overflow
@@ -94,7 +94,7 @@ def _normal(made: OutwardNormal) -> str | None:
 
 def _tensor(a: Any, k: int) -> str | None:
     """A function, or a number, a diagonal, or a matrix with its directions."""
-    if not isinstance(a, _ConstantTensor):
+    if not isinstance(a, ConstantTensor):
         return None if callable(a) else f"a coefficient that is a {type(a).__name__}"
     if a.value.shape not in {(), (k,), (k, k)}:
         return f"a coefficient of shape {a.value.shape} over {k} coordinates"

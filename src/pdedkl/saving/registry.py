@@ -29,9 +29,10 @@ from ..model import Model
 from ..observations import Learned, Observation
 from ..operators.base import Composed, Identity, Scaled, Sum
 from ..operators.coefficients import Coefficient, Constant, Entries, Parameter, Product
-from ..operators.derivatives import Diffusion, Directional, Divergence, Laplacian, Partial, _ConstantTensor
+from ..operators.derivatives import Diffusion, Directional, Divergence, Laplacian, Partial
 from ..operators.normals import GivenNormals, OutwardNormal
 from ..operators.shift import Shift
+from ..operators.tensors import ConstantTensor
 from ..training import Step, Training
 
 OWN_TAG = "user:"
@@ -47,7 +48,7 @@ _CLASSES: dict[str, type] = {
     "composed": Composed,
     "constant": Constant,
     "constant-mean": ConstantMean,
-    "constant-tensor": _ConstantTensor,
+    "constant-tensor": ConstantTensor,
     "coordinates": Coordinates,
     "diffusion": Diffusion,
     "directional": Directional,
