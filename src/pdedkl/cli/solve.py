@@ -23,6 +23,11 @@ class Recipe(StrEnum):
     paper = "paper"
 
 
+class Engine(StrEnum):
+    closed_form = "closed-form"
+    autodiff = "autodiff"
+
+
 class Sampler(StrEnum):
     uniform = "uniform"
     latin_hypercube = "latin-hypercube"
@@ -51,6 +56,7 @@ OUT = typer.Option(metavar="FOLDER", help="The folder of the run; by default run
 ACCURACY = typer.Option(
     metavar="X", help="Stop once values follow from each other with this relative error, such as 1e-2."
 )
+ENGINE = typer.Option(help="How covariances are computed; autodiff is for operators of order three and more.")
 FORCE = typer.Option("--force", help="Replace the run that the folder holds.")
 JSON = typer.Option("--json", help="Print metrics.json on standard output, and all else on standard error.")
 COUNT = {"metavar": "N", "min": 1}
@@ -71,6 +77,7 @@ def solve(
     seed: Annotated[int, SEED] = 0,
     latent_dim: Annotated[int | None, LATENT_DIM] = None,
     accuracy: Annotated[float | None, ACCURACY] = None,
+    engine: Annotated[Engine, ENGINE] = Engine.closed_form,
     out: Annotated[Path | None, OUT] = None,
     force: Annotated[bool, FORCE] = False,
     json: Annotated[bool, JSON] = False,
@@ -87,6 +94,7 @@ def solve(
         seed=seed,
         latent_dim=latent_dim,
         accuracy=accuracy,
+        engine=engine.value,
         boundary=boundary,
         initial=initial,
         source=source,

@@ -54,6 +54,7 @@ class Config:
     data: tuple[str, ...] = field(default=())
     version: str = ""
     digest: str | None = None  # of problem.py
+    engine: str = "closed-form"
 
     @property
     def own(self) -> bool:

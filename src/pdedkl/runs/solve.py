@@ -63,6 +63,7 @@ def solve(
         seed=config.seed,
         latent_dim=config.latent_dim,
         accuracy=config.accuracy,
+        engine=config.engine,
         checkpoint=folder / CHECKPOINT,
         callbacks=callbacks,
         progress=progress,
