@@ -28,8 +28,9 @@ types: $(VENV)/ready
 # Operators, kernels and evidence are tested as users have them. The rest is compiled without optimisation, in half the
 # time: most of a test's time is compilation.
 APPLICATIONS := $(addprefix tests/,training checking cli runs problems reports test_bad_input.py \
-	fuzz test_damaged_files.py test_odd_numbers.py test_examples.py test_jobs.py test_saving.py test_search.py \
-	$(addprefix inference/test_,calibration.py estimated.py iterative.py posterior.py shifted.py))
+	fuzz test_damaged_files.py test_docstrings.py test_odd_numbers.py test_examples.py test_jobs.py test_saving.py \
+	test_search.py test_shown.py \
+	$(addprefix inference/test_,calibration.py estimated.py iterative.py posterior.py prediction.py shifted.py))
 QUICK := --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 \
 	--xla_llvm_disable_expensive_passes=true
 

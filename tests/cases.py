@@ -35,6 +35,9 @@ def operators(d: int) -> dict[str, pk.Operator]:
     rng = np.random.default_rng(d)
     indefinite = rng.normal(size=(k, k))
     speed = pk.Coefficient(lambda q: 1.0 + 0.3 * jnp.sin(q[0]) + 0.1 * q[-1], name="speed")
+    nu, a, r = pk.Parameter("nu", 0.7, positive=True), pk.Parameter("a", 0.6), pk.Parameter("r", -0.2)
+    drift = [a, *[-0.4 * speed] * (k - 1)]
+    diagonal = [nu * speed, *[0.3 * a] * (k - 1)]
     return {
         "identity": pk.identity,
         "first": pk.D(x[0]),
@@ -52,7 +55,7 @@ def operators(d: int) -> dict[str, pk.Operator]:
         "wave": pk.D(t, t) - 4.0 * pk.Laplacian(x),
         "advection-diffusion-reaction": pk.D(t) - pk.Laplacian(x) + pk.Directional(x, np.ones(len(x))) + 1.0,
         "variable": speed * pk.D(x[0]) - 2 * speed * pk.Laplacian(x) / 3 + speed,
-        "parameter": pk.Parameter("nu", 0.7, positive=True) * pk.Laplacian(x) - pk.Parameter("r", -0.2),
+        "parameter": nu * pk.Laplacian(x) - r + pk.Directional(few, drift) + pk.Divergence(few, diagonal),
         "first of first": (speed * pk.D(x[0]) + 0.5) @ (speed * pk.D(t) + speed),
         "second of zeroth": (pk.Laplacian(x) + pk.D(t) + 2.0) @ (speed * pk.identity),
         "zeroth of second": (speed * pk.identity) @ (pk.Laplacian(x) - speed * pk.D(t)),

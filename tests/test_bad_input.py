@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -22,6 +23,12 @@ IDENTITY = pk.IdentityEmbedding()
 POINTS = np.random.default_rng(0).uniform(size=(5, 3))
 VALUES = np.arange(5.0)
 KEY = jax.random.key(0)
+UNKNOWN = pk.Parameter("nu", 0.5, positive=True)
+LEVELS = [UNKNOWN]
+
+
+def helper(q):
+    return UNKNOWN * q[0]
 
 
 def observe(operator=pk.identity, points=POINTS, values=VALUES, noise=0.1, name=None):
@@ -146,11 +153,48 @@ def test_entries_that_are_not_finite_are_named(what, good, entry, bad):
         "Δ_y on (y)",
     ),
     ("composed over two domains", lambda: pk.D(T) @ pk.D(Y[0]), ValueError, "different domains", "(x, t)", "(y)"),
-    ("A * B", lambda: pk.D(T) * pk.Laplacian(X), TypeError, "write `A @ B`", "(∂/∂t) * (Δ_x)"),
+    ("A * B", lambda: pk.D(T) * pk.Laplacian(X), TypeError, "linear in u", "(∂/∂t) * (Δ_x)", "A @ B"),
     ("A @ number", lambda: pk.D(T) @ 2.0, TypeError, "composes two operators", "got 2.0"),
     ("A @ function", lambda: pk.D(T) @ np.sin, TypeError, "composes two operators", "apply A to a function u: A(u)"),
     ("function * A", lambda: (lambda q: 1.0) * pk.D(T), TypeError, "got <function", "Coefficient(fn)"),
     ("A * function", lambda: pk.D(T) * (lambda q: 1.0), TypeError, "got <function", "Coefficient(fn)"),
+    ("u * A for the unknown", lambda: pk.identity * pk.D(T), TypeError, "linear in u", "Coefficient(fn) * A"),
+    ("a posterior mean * A", lambda: pk.condition(KERNEL, observe()).mean * pk.D(T), TypeError, "Coefficient(fn)"),
+    ("A ** 2", lambda: pk.D(T) ** 2, TypeError, "linear in u", "A @ A"),
+    ("identity ** 3", lambda: pk.identity**3, TypeError, "linear in u", "** 3", "A @ A"),
+    ("2 ** A", lambda: 2 ** pk.D(T), TypeError, "linear in u"),
+    ("A ^ 2", lambda: pk.D(T) ^ 2, TypeError, "linear in u"),
+    ("A / B", lambda: pk.D(T) / pk.Laplacian(X), TypeError, "linear in u", "(∂/∂t) / (Δ_x)"),
+    ("1 / A", lambda: 1 / pk.D(T), TypeError, "linear in u"),
+    ("A / function", lambda: pk.D(T) / np.sin, TypeError, "divided by a number", "Coefficient(lambda q: 1 / a(q))"),
+    ("A // 2", lambda: pk.D(T) // 2, TypeError, "linear in u"),
+    ("A % 2", lambda: pk.D(T) % 2, TypeError, "linear in u"),
+    ("abs(A)", lambda: abs(pk.D(T)), TypeError, "linear in u", "abs(∂/∂t)"),
+    ("A < B", lambda: pk.D(T) < pk.Laplacian(X), TypeError, "no order", "Problem(domain, A, f, conditions)"),
+    ("A >= 0", lambda: pk.D(T) >= 0, TypeError, "no order"),
+    ("k + 1", lambda: UNKNOWN + 1, TypeError, "nu + 1", "Coefficient(lambda q, k:"),
+    ("1 - k", lambda: 1 - UNKNOWN, TypeError, "1 - nu", "Coefficient(lambda q, k:"),
+    ("k ** 2", lambda: UNKNOWN**2, TypeError, "nu ** 2", "Coefficient(lambda q, k:"),
+    ("1 / k", lambda: 1 / UNKNOWN, TypeError, "1 / nu", "Coefficient(lambda q, k:"),
+    ("Divergence of k q", lambda: pk.Divergence(X, lambda q: UNKNOWN * q[0]), TypeError, "'nu'", "lambda q, nu: …"),
+    ("Divergence of k", lambda: pk.Divergence(X, lambda q: UNKNOWN.value), TypeError, "'nu'", "could not be learned"),
+    ("Diffusion of exp k", lambda: pk.Diffusion(X, lambda q: np.exp(UNKNOWN)), TypeError, "'nu'", "Coefficient(lambda"),
+    ("Directional of k", lambda: pk.Directional(X, lambda q: [UNKNOWN, 0.0]), TypeError, "'nu'", "[Coefficient("),
+    (
+        "Directional of a list",
+        lambda: pk.Directional(X, lambda q: LEVELS[0] * q[:2]),
+        TypeError,
+        "'nu'",
+        "[Coefficient(",
+    ),
+    ("Coefficient of k", lambda: pk.Coefficient(lambda q: UNKNOWN * q[0]), TypeError, "'nu'", "lambda q, nu: …"),
+    ("k by default", lambda: pk.Coefficient(lambda q, k=UNKNOWN: k * q[0]), TypeError, "'nu'", "lambda q, nu: …"),
+    ("k in a partial", lambda: pk.Coefficient(partial(np.multiply, UNKNOWN)), TypeError, "'nu'", "lambda q, nu: …"),
+    ("k in a helper", lambda: observe(pk.Divergence(X, lambda q: helper(q))), TypeError, "return numbers", "Parameter"),
+    ("k in a mean", lambda: pk.FunctionMean(lambda q: UNKNOWN * q[0]), TypeError, "'nu'", "only operators"),
+    ("k and too few", lambda: pk.Directional(X, [UNKNOWN]), ValueError, "direction", "shape (2,)"),
+    ("k and a function", lambda: pk.Directional(X, [UNKNOWN, np.sin]), TypeError, "Coefficient(fn)"),
+    ("k in a crooked matrix", lambda: pk.Divergence(X, [[UNKNOWN, 0], [0]]), ValueError, "(2,) or (2, 2)"),
     ("array * A", lambda: np.ones(2) * pk.D(T), TypeError, "A coefficient is a number", "array([1., 1.])"),
     ("NaN * A", lambda: np.nan * pk.D(T), ValueError, "finite", "got nan"),
     ("Coefficient of a number", lambda: pk.Coefficient(2.0), TypeError, "function of the point", "got 2.0"),
@@ -322,6 +366,42 @@ def test_a_level_that_is_no_probability(posterior):
         posterior.predict(POINTS).interval(95)
 
 
+# ── size ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("size", [1e101, 1e150, 1e300, 1e-101, 1e-150, 1e-320])
+def test_values_out_of_the_range_of_squares_are_refused(size):
+    with pytest.raises(ValueError, match=says("between 1e-100 and 1e+100", "another unit")):
+        observe(values=np.array([0.0, size, -size]), points=POINTS[:3])
+
+
+def test_values_of_any_other_size_are_scaled_alike():
+    values = np.sin(np.arange(len(POINTS)))
+    one = pk.condition(KERNEL, observe(values=values, noise=0.1)).predict(POINTS).mean
+    for size in (2.0**300, 2.0**-300):
+        kernel = eqx.tree_at(
+            lambda k: k.components[0].base.log_variance, KERNEL, replace_fn=lambda v, size=size: v + 2 * np.log(size)
+        )
+        data = observe(values=size * values, noise=0.1 * size)
+        np.testing.assert_allclose(pk.condition(kernel, data).predict(POINTS).mean / size, one, rtol=1e-10)
+    assert np.all(pk.condition(KERNEL, observe(values=0 * values, noise=0.1)).predict(POINTS).mean == 0)
+
+
+@pytest.mark.parametrize("place", [1e16, 1e150, 1e300, 1.7e308])
+def test_points_that_are_out_of_reach_of_the_arithmetic_are_refused(posterior, place):
+    far = np.array(POINTS)
+    far[1, 0] = -place
+    with pytest.raises(ValueError, match=says("Point 1", "times the size of the domain", "units")):
+        posterior.predict(far)
+    far[1, 0] = -1e14
+    assert np.all(np.isfinite(posterior.predict(far).variance)) and posterior.predict(far).mean[1] == 0
+
+
+def test_a_coefficient_that_is_infinite_at_a_point_is_told(posterior):
+    with pytest.raises(ValueError, match=says("no finite value at point 0", "coefficient")):
+        posterior.predict(np.zeros((1, 3)), pk.Coefficient(lambda q: 1 / q[0]) * pk.D(T))
+
+
 # ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -389,3 +469,30 @@ def test_no_free_memory_at_all(monkeypatch):
 def test_a_bare_function_in_a_sum(wrong):
     with pytest.raises(TypeError, match=r"Coefficient\(fn\)"):
         wrong()
+
+
+@refused(
+    ("a domain", lambda p: p.check(DOMAIN), TypeError, "needs the problem that was solved", "Domain has no source"),
+    ("a name", lambda p: p.check("heat"), TypeError, "needs the problem", "got a str"),
+    ("data", lambda p: p.check([observe()]), TypeError, "needs the problem", "got a list", "posterior.predict(points)"),
+    ("itself", lambda p: p.check(p), TypeError, "needs the problem", "got a Posterior"),
+    ("another", lambda p: p.check(pk.problems.built_in("heat", dim=3)), ValueError, "x[0:3], t", "over x[0:2], t"),
+    ("for domain", lambda p: pk.problems.built_in("heat", dim=2).refine(DOMAIN, 3), TypeError, "needs a Posterior"),
+)
+def test_a_check_says_what_to_pass(posterior, call, error, words):
+    with pytest.raises(error, match=says(*words)):
+        call(posterior)
+
+
+@refused(
+    ("source", lambda: problem(source=UNKNOWN), TypeError, "The source", "known data", "on the left"),
+    ("source that uses it", lambda: problem(source=lambda q: UNKNOWN * q[0]), TypeError, "The source uses a Parameter"),
+    ("value", lambda: problem(value=UNKNOWN), TypeError, "Dirichlet condition", "known data", "on the left"),
+)
+def test_an_unknown_number_on_the_right_is_refused(call, error, words):
+    with pytest.raises(error, match=says(*words)):
+        call()
+
+
+def problem(source=0.0, value=0.0):
+    return pk.Problem(DOMAIN, pk.D(T), source, [pk.Dirichlet(on=DOMAIN.boundary(X), value=value)])

@@ -278,6 +278,18 @@ def test_a_search_trains_with_fit_and_tells_data_apart(tmp_path):
         pk.search(domain, poisson(19)[1], **options)
 
 
+def test_a_search_with_other_validation_data_is_another_search(tmp_path):
+    """They print alike, since arrays print without their entries."""
+    domain, data = poisson()
+    fresh = [np.random.default_rng(seed).uniform(0.1, 0.9, size=(5, 2)) for seed in (1, 2)]
+    options = {"latent_dims": [1], "initial": 1, "evaluations": 1, "model": "linear", "state": tmp_path / "s.json"}
+    validated = [pk.Observation(pk.identity, q, np.sin(2 * q.sum(axis=1)), "exact") for q in fresh]
+    search = pk.search(domain, data, validation=validated[0], **options)
+    assert found(pk.search(domain, data, validation=validated[0], **options)) == found(search)
+    with pytest.raises(ValueError, match="another search, with other validation:"):
+        pk.search(domain, data, validation=validated[1], **options)
+
+
 @dataclass(frozen=True)
 class Stub:
     """Trains in a worker: needs an operator made of a lambda, and dies of some dimensions as often as it is told."""

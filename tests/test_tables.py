@@ -10,6 +10,8 @@ import pytest
 from pyarrow import parquet
 
 import pdedkl as pk
+from pdedkl.columns import stored_names
+from pdedkl.runs.inputs import measurements
 
 DOMAIN = pk.Domain(x=(0, 1), t=(0, 2))
 X, T = DOMAIN.coordinates()
@@ -144,3 +146,53 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'pdedkl\[parquet\]'"):
         read(path)
+
+
+# ── names of columns ──────────────────────────────────────────────────────────────────────────────────────────────
+
+SPACE = pk.Domain(x=[(0, 1)] * 2, t=(0, 1))
+NEW, OLD = {"x[0]": [0.1, 0.2], "x[1]": [0.3, 0.4], "t": [0.5, 0.6], "u": [1.0, 2.0]}, ["x1", "x2", "t", "u"]
+
+
+def table_of(folder, columns, kind="csv"):
+    path = folder / f"table.{kind}"
+    if kind == "csv":
+        path.write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values()))]))
+    elif kind == "parquet":
+        parquet.write_table(pa.table(columns), path)
+    else:
+        np.savez(path, **{name: np.asarray(column) for name, column in columns.items()})
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])
+@pytest.mark.parametrize("older", [False, True])
+def test_columns_are_called_what_coordinates_are_called_in_python(tmp_path, kind, older):
+    columns = dict(zip(OLD, NEW.values())) if older else NEW
+    found = measurements(table_of(tmp_path, columns, kind), SPACE)
+    np.testing.assert_array_equal(found.points, [[0.1, 0.3, 0.5], [0.2, 0.4, 0.6]])
+    np.testing.assert_array_equal(found.values, [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "names, words",
+    [
+        (["x[0]", "x2", "t", "u"], r"no column 'x\[1\]'.*like coordinates in Python.*Rename x\[0\], x2"),
+        (["x1", "x", "t", "u"], r"no column 'x\[0\]'.*Rename x1\."),
+        (["x0", "x1", "t", "u"], r"no column 'x\[0\]'.*Rename x0, x1\."),
+        (["x_1", "x_2", "t", "u"], r"no column 'x\[0\]'.*Rename x_1, x_2\."),
+        (["y", "z", "t", "u"], r"no column 'x\[0\]'.*like coordinates in Python, x\[0\], x\[1\] and so on\.$"),
+    ],
+)
+def test_other_names_are_refused_with_the_right_ones(tmp_path, names, words):
+    with pytest.raises(ValueError, match=words):
+        measurements(table_of(tmp_path, dict(zip(names, NEW.values()))), SPACE)
+
+
+def test_older_names_are_read_only_where_nothing_else_can_be_meant():
+    asked = ["x[0]", "x[1]", "t"]
+    assert stored_names(asked, ["t", "x2", "x1"]) == ["x1", "x2", "t"]
+    for present in (["x0", "x1", "x2"], ["x1", "x2", "x3"], ["x1", "x2", "x[0]"], ["x1", "x2", "x[7]"], ["x1"]):
+        assert stored_names(asked, [*present, "t"]) == asked
+    assert stored_names(["x[1]"], ["x1", "x2"]) == ["x[1]"]
+    assert stored_names(["x[0]", "x1"], ["x1"]) == ["x[0]", "x1"]

@@ -1,4 +1,26 @@
-"""The names of the package; importing this imports JAX."""
+"""The names of the package; importing this imports JAX.
+
+The examples in the docstrings begin with these lines:
+
+```python
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import pdedkl as pk
+
+domain = pk.Domain(x=[(0, 1)] * 2, t=(0, 1))
+x, t = domain.coordinates("x", "t")
+heat = pk.D(t) - 0.1 * pk.Laplacian(x)
+
+points = np.random.default_rng(0).uniform(size=(20, 3))
+values = np.sin(points[:, 0]) * np.exp(-points[:, 2])
+data = pk.Observation(pk.identity, points, values, noise=0.01)
+posterior = pk.condition(pk.ard(domain), data)
+
+problem = pk.problems.built_in("heat", dim=2)
+```
+"""
 
 from . import problems
 from .domain import Ball, Coordinates, Domain

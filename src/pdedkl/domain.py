@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .coordinates import Ball, Coordinates, Layout
+from .grids import fixed_point, grid_points, index_of
 from .regions import Piece, Region, log_volume_of_ball, uniform_in_ball
 
 # Groups of these names are time: what holds at its end follows from the equation and is not given.
@@ -17,89 +19,23 @@ TIME = ("t", "time")
 # Points on a sphere are inside up to rounding.
 ROUNDING = 1e-12
 
-# The names of a domain's groups and how many coordinates each has, in order: what makes two domains the same space.
-Layout = tuple[tuple[str, int], ...]
 
-
-@dataclasses.dataclass(frozen=True)
-class Coordinates:
-    """Some of the coordinates of a point `q`, by name.
-
-    `x(q)` picks them out of a point (a scalar where there is one coordinate), `x[i]` is one of them, `x[i:j]` several.
-    """
-
-    name: str
-    indices: tuple[int, ...]
-    layout: Layout
-    scalar: bool = False
-
-    @property
-    def dim(self) -> int:
-        """How many coordinates a point has in all."""
-        return sum(size for _, size in self.layout)
-
-    def __call__(self, q: Float[Array, " d"]) -> Array:
-        if q.shape[-1] != self.dim:
-            raise ValueError(f"{self.name} is part of points with {self.dim} coordinates: got shape {q.shape}.")
-        return q[..., self.indices[0]] if self.scalar else q[..., np.asarray(self.indices)]
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def __getitem__(self, item: int | slice) -> Coordinates:
-        if self.scalar:
-            raise IndexError(f"`{self.name}` is a single coordinate and has no parts to index.")
-        try:
-            positions = range(len(self.indices))[item]
-        except IndexError:
-            raise IndexError(f"`{self.name}` has {len(self)} coordinates, and {item} is not one of them.") from None
-        if isinstance(positions, int):
-            return Coordinates(f"{self.name}[{positions}]", (self.indices[positions],), self.layout, scalar=True)
-        if len(positions) == 0:
-            raise IndexError(f"This slice of `{self.name}` holds none of its {len(self)} coordinates.")
-        step = "" if positions.step == 1 else f":{positions.step}"
-        name = f"{self.name}[{positions.start}:{positions.stop}{step}]"
-        return Coordinates(name, tuple(self.indices[i] for i in positions), self.layout)
-
-    def __iter__(self) -> Iterator[Coordinates]:
-        return iter([self] if self.scalar else [self[i] for i in range(len(self))])
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclasses.dataclass(frozen=True)
-class Ball:
-    """`{x : |x − center| ≤ radius}`, for a group of coordinates: `Domain(x=Ball([0, 0, 0], 1))`."""
-
-    center: tuple[float, ...]
-    radius: float = 1.0
-
-    def __post_init__(self) -> None:
-        try:
-            center, radius = np.asarray(self.center, dtype=float), np.asarray(self.radius, dtype=float)
-        except (TypeError, ValueError):
-            center, radius = np.zeros(0), np.zeros(())
-        if center.ndim != 1 or len(center) == 0 or not np.all(np.isfinite(center)):
-            raise ValueError(
-                f"A ball needs its center as a list of finite numbers, Ball([0, 0], 1): got {self.center}."
-            )
-        if radius.ndim or not (np.isfinite(radius) and radius > 0):
-            raise ValueError(f"A ball needs a positive radius: got {self.radius!r}.")
-        object.__setattr__(self, "center", tuple(float(c) for c in center))
-        object.__setattr__(self, "radius", float(radius))
-
-    def __str__(self) -> str:
-        return f"a ball of radius {self.radius:g} in {len(self.center)} dimensions"
-
-
-@dataclasses.dataclass(frozen=True, init=False)
+@dataclasses.dataclass(frozen=True, init=False, repr=False)
 class Domain:
-    """A product of boxes and balls with named groups of coordinates, `Domain(x=[(0, 1)] * 50, t=(0, 1))`.
+    """A product of boxes and balls with named groups of coordinates: `q = (x, t, …)`.
 
-    A pair gives a single coordinate, a list of pairs a group that is a box, a `Ball` a group that is a ball. Points are
-    arrays whose last axis runs over all coordinates in the order in which they are named here. `lower` and `upper` are
-    the box around it all.
+    A point is an array whose last axis runs over all coordinates, in the order in which they are named here.
+
+    **Arguments:**
+
+    - `**bounds`: for each group its range. A pair `(low, high)` is a single coordinate, a list of pairs is a group that
+      ranges over a box, a `Ball` is a group that ranges over a ball.
+
+    !!! example
+        ```python
+        domain = pk.Domain(x=[(0, 1)] * 50, t=(0, 2))
+        x, t = domain.coordinates("x", "t")
+        ```
     """
 
     groups: tuple[tuple[str, tuple[tuple[float, float], ...], bool], ...]
@@ -114,35 +50,86 @@ class Domain:
 
     @property
     def dim(self) -> int:
+        """The number of coordinates of a point."""
         return sum(len(bounds) for _, bounds, _ in self.groups)
 
     @property
     def layout(self) -> Layout:
+        """The names of the groups, each with its number of coordinates."""
         return tuple((name, len(bounds)) for name, bounds, _ in self.groups)
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the groups."""
         return tuple(name for name, _, _ in self.groups)
 
     @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """One name for each coordinate, as it is written in Python: `x[0]`, `x[1]`, `t`."""
+        return tuple(
+            name if scalar else f"{name}[{i}]" for name, bounds, scalar in self.groups for i in range(len(bounds))
+        )
+
+    @property
     def lower(self) -> np.ndarray:
+        """The lower end of each coordinate; for a ball that of the box around it."""
         return np.array([low for _, bounds, _ in self.groups for low, _ in bounds])
 
     @property
     def upper(self) -> np.ndarray:
+        """The upper end of each coordinate; for a ball that of the box around it."""
         return np.array([high for _, bounds, _ in self.groups for _, high in bounds])
 
     def coordinates(self, *names: str) -> Any:
-        """The coordinates of these names: `x, t = domain.coordinates("x", "t")`; all of them, in order, by default."""
+        """The coordinates of these groups, to write operators and functions with.
+
+        **Arguments:**
+
+        - `*names`: names of groups; all of them, in order, if none is given.
+
+        **Returns:** a `Coordinates` for each name; without a tuple around it if there is one.
+
+        !!! example
+            ```python
+            x, t = domain.coordinates("x", "t")
+            ```
+        """
         found = tuple(self._find(name) for name in names or self.names)
         return found[0] if len(found) == 1 else found
 
     def ball_at(self, index: int) -> Ball | None:
-        """The ball that one coordinate's group ranges over; `None` for a box."""
-        return next(ball for name, ball in zip(self.names, self.balls) if index in self._find(name).indices)
+        """The ball that one coordinate's group ranges over.
+
+        **Arguments:**
+
+        - `index`: the place of the coordinate in a point.
+
+        **Returns:** the `Ball`, or `None` where the group is a box.
+
+        !!! example
+            ```python
+            assert domain.ball_at(0) is None
+            ```
+        """
+        if not any(self.balls):
+            return None
+        ends = np.cumsum([len(bounds) for _, bounds, _ in self.groups])
+        return self.balls[int(np.searchsorted(ends, index, side="right"))]
 
     def contains(self, points: Float[Array, "n d"]) -> Array:
-        """For each point, whether it lies in the domain, up to rounding."""
+        """For each point, whether it lies in the domain, its boundary included, up to rounding.
+
+        **Arguments:**
+
+        - `points`: an array of shape `(n, d)`.
+
+        **Returns:** `n` truth values.
+
+        !!! example
+            ```python
+            assert domain.contains(points).all()
+            ```
+        """
         if points.shape[-1] != self.dim:
             raise ValueError(f"The domain has {self.dim} coordinates: got points of shape {points.shape}.")
         rounding = 4 * np.finfo(float).eps * np.maximum(np.abs(self.lower), np.abs(self.upper))
@@ -155,7 +142,20 @@ class Domain:
         return inside
 
     def boundary(self, *groups: Coordinates) -> Region:
-        """All faces of these coordinates, or the sphere where they range over a ball: `domain.boundary(x)`."""
+        """All faces of these coordinates, or the sphere where they range over a ball.
+
+        **Arguments:**
+
+        - `*groups`: coordinates of the domain, such as `x` or `x[0]`. Time has no boundary: use `initial` and `final`.
+
+        **Returns:** a `Region` to state conditions on.
+
+        !!! example
+            ```python
+            walls = domain.boundary(x)
+            condition = pk.Dirichlet(on=walls, value=0.0)
+            ```
+        """
         if not groups:
             raise ValueError(f"Name the coordinates whose boundary is meant, as in domain.boundary({self.names[0]}).")
         pieces: dict[Piece, None] = {}
@@ -175,7 +175,20 @@ class Domain:
         return Region(self, tuple(pieces), f"the boundary of {', '.join(x.name for x in groups)}")
 
     def face(self, x: Coordinates, side: str) -> Region:
-        """Where one coordinate is at its lower or upper end: `domain.face(x[0], "upper")`."""
+        """Where one coordinate is at its lower or at its upper end.
+
+        **Arguments:**
+
+        - `x`: a single coordinate, such as `x[0]`.
+        - `side`: `"lower"` or `"upper"`.
+
+        **Returns:** a `Region` to state conditions on.
+
+        !!! example
+            ```python
+            inlet = domain.face(x[0], "lower")
+            ```
+        """
         name = self.group_of(x)
         if side not in ("lower", "upper"):
             raise ValueError(f"A face is the 'lower' or the 'upper' one of its coordinate: got {side!r}.")
@@ -187,40 +200,123 @@ class Domain:
         return Region(self, (Piece(x.indices, side),), f"the face {x} = {end:g}")
 
     def initial(self, t: Coordinates) -> Region:
-        """Where time begins."""
+        """Where time begins.
+
+        **Arguments:**
+
+        - `t`: the coordinate of time.
+
+        **Returns:** a `Region` to state conditions on.
+
+        !!! example
+            ```python
+            start = domain.initial(t)
+            ```
+        """
         face = self.face(t, "lower")
         return dataclasses.replace(face, budget="initial")
 
     def final(self, t: Coordinates) -> Region:
-        """Where time ends, for problems that run backwards."""
+        """Where time ends, for problems that run backwards.
+
+        **Arguments:**
+
+        - `t`: the coordinate of time.
+
+        **Returns:** a `Region` to state conditions on.
+
+        !!! example
+            ```python
+            end = domain.final(t)
+            ```
+        """
         face = self.face(t, "upper")
         return dataclasses.replace(face, budget="initial")
 
     @property
     def interior(self) -> Region:
+        """The inside of the domain, where the equation holds."""
         return Region(self, (), "the interior", budget="source")
 
     @property
     def log_volume(self) -> float:
-        """The logarithm, since in many dimensions the volume itself may be no number."""
+        """The logarithm of the volume: in many dimensions the volume itself is too small or too large a number."""
         volume = float(np.sum(np.log(self.upper - self.lower)))
         for x, ball in self._balls():
             volume += log_volume_of_ball(len(x), ball.radius) - len(x) * float(np.log(2 * ball.radius))
         return volume
 
     def from_cube(self, cube: np.ndarray) -> np.ndarray:
-        """Points of the unit cube to points of the domain, such that uniform ones stay uniform."""
+        """Map points of the unit cube into the domain. Uniform points stay uniform, evenly spread ones stay evenly
+        spread.
+
+        **Arguments:**
+
+        - `cube`: an array of shape `(n, d)` with entries between 0 and 1.
+
+        **Returns:** an array of the same shape.
+
+        !!! example
+            ```python
+            points = domain.from_cube(np.random.default_rng(0).uniform(size=(10, domain.dim)))
+            ```
+        """
         points = np.clip(self.lower + (self.upper - self.lower) * cube, self.lower, self.upper)
         for x, ball in self._balls():
             index = np.asarray(x.indices)
             points[:, index] = np.asarray(ball.center) + ball.radius * uniform_in_ball(cube[:, index])
         return points
 
+    def grid(self, counts: Mapping[Any, int], at: Any = None) -> np.ndarray:
+        """The points of a regular grid over some coordinates; the other coordinates are fixed.
+
+        The grid covers the box of the domain. Of a group that ranges over a ball, `domain.contains` tells which points
+        are inside.
+
+        **Arguments:**
+
+        - `counts`: how many values each coordinate takes, ends included: `{"x[0]": 50, "t": 20}`. A group, such as `x`,
+          stands for each of its coordinates. Keys are names or `Coordinates`.
+        - `at`: values of the other coordinates, `{"x[1]": 0.3}`, or a whole point; the middle of the domain by default.
+
+        **Returns:** an array of shape `(n, d)`, the last coordinate running fastest. `predict(…).to_xarray()` finds its
+        axes.
+
+        !!! example
+            ```python
+            plane = domain.grid({"x[0]": 5, "t": 4}, at={"x[1]": 0.3})
+            assert posterior.predict(plane).to_xarray()["mean"].shape == (5, 4)
+            ```
+        """
+        axes: dict[int, np.ndarray] = {}
+        if not isinstance(counts, Mapping) or not counts:
+            example = self.coordinate_names[0]
+            raise TypeError(f"grid needs a number of values for each coordinate, {{{example!r}: 50}}: got {counts!r}.")
+        for wanted, count in counts.items():
+            if not (isinstance(count, int | np.integer) and not isinstance(count, bool) and count >= 2):
+                raise ValueError(f"A grid needs at least 2 values along {wanted}, its two ends: got {count!r}.")
+            for index in index_of(wanted, self.coordinate_names):
+                axes[index] = np.linspace(self.lower[index], self.upper[index], count)
+        middle = 0.5 * (self.lower + self.upper)
+        return grid_points(dict(sorted(axes.items())), fixed_point(at, self.coordinate_names, middle))
+
     def _balls(self) -> list[tuple[Coordinates, Ball]]:
         return [(self._find(name), ball) for name, ball in zip(self.names, self.balls) if ball is not None]
 
     def group_of(self, x: Any) -> str:
-        """The name of the group that coordinates of this domain are part of."""
+        """The name of the group that some coordinates are part of.
+
+        **Arguments:**
+
+        - `x`: coordinates of this domain, all of one group.
+
+        **Returns:** the name.
+
+        !!! example
+            ```python
+            assert domain.group_of(x[0]) == "x"
+            ```
+        """
         if not isinstance(x, Coordinates):
             raise TypeError(
                 f"Expected coordinates of the domain, as in domain.coordinates({self.names[0]!r}): got {x!r}."
@@ -245,6 +341,9 @@ class Domain:
     def __str__(self) -> str:
         parts = zip(self.groups, self.balls)
         return " × ".join(f"{name} ∈ {ball or _describe(bounds, scalar)}" for (name, bounds, scalar), ball in parts)
+
+    def __repr__(self) -> str:
+        return f"<Domain {self}>"
 
 
 def _read_bounds(name: str, given: Any) -> tuple[tuple[tuple[float, float], ...], bool]:

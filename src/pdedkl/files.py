@@ -23,6 +23,7 @@ except ImportError:  # Windows has no such locks: leftovers stay there
     fcntl = None  # type: ignore[assignment]
 
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
+STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
@@ -43,6 +44,8 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     **Returns:** a context manager that gives the open binary file.
     """
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {target.parent} to write {target.name} into: make it first.")
     sweep(target.parent, target.name)
     with _named(target):
         temporary, file = _created(target)
@@ -74,7 +77,8 @@ def filling(path: str | Path) -> Iterator[BinaryIO]:
     with _named(target), tempfile.TemporaryFile() as spooled:
         yield spooled
         spooled.seek(0)
-        with open(target, "wb") as file:
+        stream = STREAMS.get(str(target))  # opened by name, a file that a stream is appended to would be emptied
+        with open(target if stream is None else stream, "wb", closefd=stream is None) as file:
             shutil.copyfileobj(spooled, file)
 
 
@@ -116,11 +120,12 @@ def _created(target: Path) -> tuple[Path, BinaryIO]:
 
 @contextlib.contextmanager
 def _named(target: Path) -> Iterator[None]:
-    """A full disk or a broken pipe is reported by the system without the file's name: add it."""
+    """A full disk is reported by the system without the file's name, and others with the temporary one: say which."""
     try:
         yield
     except OSError as error:
-        if error.filename is not None or error.errno is None:
+        ours = error.filename is None or TEMPORARY.fullmatch(Path(os.fsdecode(error.filename)).name)
+        if not ours or error.errno is None:
             raise
         raise type(error)(error.errno, f"could not write {target}: {error.strerror}") from error
 

@@ -10,9 +10,11 @@ from jaxtyping import Array, Float
 
 from .kernels import Kernel
 from .means import Mean, ZeroMean
-from .observations import Observation, check_observations, default_name
+from .observations import Observation, check_observations
 from .operators import Operator, bind, high_order, parameters_of
+from .operators.base import applied
 from .precision import require_float64
+from .shown import Rows, Shown, known, listed, over
 
 ENGINES = ("closed-form", "autodiff")
 
@@ -22,12 +24,22 @@ def positive_names(operators: Sequence[Operator]) -> tuple[str, ...]:
     return tuple(sorted(name for name, parameter in parameters_of(list(operators)).items() if parameter.positive))
 
 
-class Model(eqx.Module):
-    """A Gaussian process `u ~ GP(m, k)`, the noise of its observations, and unknown coefficients of their operators.
+class Model(Shown, eqx.Module):
+    """`u ~ GP(m, k)`, with the noise of its observations and the unknown coefficients of their operators.
 
-    `log_noise` and `coefficients` are by name; the coefficients named in `positive` are logarithms. `engine` says how
-    covariances of operators are computed: `closed-form` (order two or less) or `autodiff` (any order, slower); nothing
-    falls back from one to the other.
+    **Arguments:**
+
+    - `kernel`: the covariance `k`, such as `ard(domain)`.
+    - `observations`: the data. They say which noise levels are learned and which coefficients are unknown.
+    - `mean`: the prior mean `m`; zero by default.
+    - `engine`: how covariances of operators are computed: `"closed-form"`, for order two or less, or `"autodiff"`, for
+      any order and much slower. Neither falls back to the other.
+
+    !!! example
+        ```python
+        model = pk.Model(pk.ard(domain), data)
+        posterior = pk.condition(model, data)
+        ```
     """
 
     kernel: Kernel
@@ -66,7 +78,17 @@ class Model(eqx.Module):
         self.check(found)
 
     def check(self, observations: Sequence[Observation]) -> None:
-        """Refuse observations that this model cannot condition on."""
+        """Refuse observations that this model cannot condition on.
+
+        **Arguments:**
+
+        - `observations`: the observations to check.
+
+        !!! example
+            ```python
+            pk.Model(pk.ard(domain), data).check([data])
+            ```
+        """
         names = {item.noise_name for item in observations}
         for item in observations:
             self.check_operator(item.operator)
@@ -82,13 +104,25 @@ class Model(eqx.Module):
                 )
 
             second = f"{item.noise_name} (2)"
-            if item.name == default_name(item.operator) and second in self.log_noise and second not in names:
+            if item.name == applied(item.operator) and second in self.log_noise and second not in names:
                 raise ValueError(
                     f"The model was built with several operators that print as {item.operator}, and here are fewer: "
                     "which noise level is meant? Give each of these observations a name, Observation(…, name=…)."
                 )
 
     def check_operator(self, operator: Operator) -> None:
+        """Refuse an operator that the kernel is too rough for, that the engine cannot handle, or whose parameters are
+        unknown here.
+
+        **Arguments:**
+
+        - `operator`: the operator to check.
+
+        !!! example
+            ```python
+            posterior.model.check_operator(heat)
+            ```
+        """
         self.kernel.check(operator)
         held = parameters_of(operator)
         for name, parameter in held.items():
@@ -106,9 +140,44 @@ class Model(eqx.Module):
             raise high_order(operator)
 
     def bound(self, operator: Operator) -> Operator:
-        """The operator with its unknown coefficients set to what the model holds for them."""
+        """The operator with its parameters set to the values that the model holds for them.
+
+        **Arguments:**
+
+        - `operator`: an operator, with parameters or without.
+
+        **Returns:** an operator.
+
+        !!! example
+            ```python
+            assert posterior.model.bound(heat) is heat
+            ```
+        """
         return bind(operator, self.coefficients) if self.coefficients else operator
 
     def noise(self) -> dict[str, float]:
-        """The standard deviations of the learned noise levels."""
+        """The learned noise levels.
+
+        **Arguments:** none.
+
+        **Returns:** standard deviations by name.
+
+        !!! example
+            ```python
+            learned = pk.Observation(pk.identity, points, values, name="sensors")
+            assert set(pk.Model(pk.ard(domain), learned).noise()) == {"sensors"}
+            ```
+        """
         return {name: float(jnp.exp(value)) for name, value in self.log_noise.items()}
+
+    def _described(self) -> tuple[str, Rows] | None:
+        if not known(self.log_noise, self.coefficients) or (kernel := self.kernel._in_words()) is None:
+            return None
+        levels = [f"{name} {level:.3g}" for name, level in self.noise().items()]
+        return f"Model: u is a Gaussian process over {over(self.kernel.layout)}", {
+            "kernel": kernel,
+            "mean": type(self.mean).__name__,
+            "noise": listed(levels) or "known",
+            "unknown": listed(sorted(self.coefficients)) or "nothing else",
+            "engine": self.engine,
+        }

@@ -15,8 +15,9 @@ from jaxtyping import Array, Float
 
 from .domain import Domain
 from .operators import Operator, Symbol, identity, same
-from .operators.base import Identity, Sum
+from .operators.base import applied
 from .precision import require_float64
+from .shown import Rows, Shown, known, plural, span
 from .tables import check_inside, check_noise, read_table
 
 # The largest size of values; the smallest is one over it.
@@ -24,9 +25,18 @@ LARGEST = 1e100
 
 
 class Learned(eqx.Module):
-    """A noise level that training finds; observations that name the same one share it.
+    """A noise level that training finds. Observations that name the same one share it.
 
-    `initial` is the standard deviation to start from, by default a hundredth of the values' own.
+    **Arguments:**
+
+    - `name`: its name; that of the observation by default.
+    - `initial`: the standard deviation to start from; by default a hundredth of the values' own.
+
+    !!! example
+        ```python
+        left = pk.Observation(pk.identity, points, values, noise=pk.Learned("sensors", initial=0.1))
+        right = pk.Observation(pk.D(t), points, values, noise=pk.Learned("sensors", initial=0.1))
+        ```
     """
 
     name: str | None = eqx.field(default=None, static=True)
@@ -40,13 +50,24 @@ class Learned(eqx.Module):
             raise ValueError(f"Learned noise needs a positive standard deviation to start from: got {self.initial!r}.")
 
 
-class Observation(eqx.Module):
-    """`y_i = (A u)(q_i) + ε_i`: values of one operator at `n` points.
+class Observation(Shown, eqx.Module):
+    """`y_i = (A u)(q_i) + ε_i`: values of one operator at `n` points, with normal noise.
 
-    `noise` is the standard deviation of `ε`, in the units of the values: a number, one number per point, `0` or
-    `"exact"` for none, `"learned"` (the default), or `Learned(name, initial)` to share or to start it. Learned levels
-    go by name. An observation without a name is called after its operator: as in the paper, all values of `u` share one
-    level and all values of `f` another. Different operators that print alike are told apart by a number.
+    **Arguments:**
+
+    - `operator`: the operator `A`; `identity` for values of `u` itself.
+    - `points`: an array of shape `(n, d)`, all coordinates of the domain in their order.
+    - `values`: the `n` values `y`.
+    - `noise`: the standard deviation of `ε`, in the units of the values. A number, or one number for each point; `0` or
+      `"exact"` for none; `"learned"`, the default; or `Learned(name, initial)`.
+    - `name`: its name. Learned levels of noise go by name. Without one it is called after its operator, `u` or `Δ_x u`:
+      observations of the same operator share a level, and different operators that print alike get a number.
+
+    !!! example
+        ```python
+        sensors = pk.Observation(pk.identity, points, values, noise=0.01)
+        equation = pk.Observation(heat, points, np.zeros(20), noise="exact")
+        ```
     """
 
     operator: Operator
@@ -74,7 +95,7 @@ class Observation(eqx.Module):
         self.points = _own(q)
         self.values = _own(y)
         self.noise = _read_noise(noise, q.shape[0])
-        self.name = name or default_name(operator)
+        self.name = name or applied(operator)
 
     @classmethod
     def from_table(
@@ -89,8 +110,25 @@ class Observation(eqx.Module):
     ) -> Observation:
         """Observations from the columns of a CSV, Parquet or NPZ file, one row for each point.
 
-        `coordinates` names one column for each coordinate, in the order of the domain; `noise` may name a column of
-        standard deviations. With a `domain`, every point has to lie in it.
+        **Arguments:**
+
+        - `path`: the file. Its ending says what it is: `.csv`, `.tsv`, `.txt`, `.parquet`, `.pq` or `.npz`.
+        - `coordinates`: the names of the columns that hold the coordinates, in the order of the domain.
+        - `value`: the name of the column of values.
+        - `noise`: the name of a column of standard deviations; a number; `"exact"`; or `"learned"`, the default.
+        - `operator`: what was measured; `u` itself by default.
+        - `domain`: if it is given, every point has to lie in it.
+        - `name`: the name of the observation. Learned levels of noise go by name.
+
+        **Returns:** an `Observation`.
+
+        !!! example
+            ```python
+            columns = np.column_stack([points, values])
+            np.savetxt("sensors.csv", columns, delimiter=",", header="x[0],x[1],t,u", comments="")
+            names = domain.coordinate_names  # x[0], x[1], t
+            sensors = pk.Observation.from_table("sensors.csv", names, "u", noise=0.01, domain=domain)
+            ```
         """
         axes = [coordinates] if isinstance(coordinates, str) else list(coordinates)
         if not axes:
@@ -109,7 +147,7 @@ class Observation(eqx.Module):
 
     @property
     def of_values(self) -> bool:
-        """Whether these are values of `u` itself, or multiples of them: no derivatives, no differences."""
+        """Whether these are values of `u`, or multiples of them: no derivatives, no differences."""
         return self.operator.order == 0 and self.operator.local
 
     @property
@@ -118,7 +156,17 @@ class Observation(eqx.Module):
         return (self.noise.name or self.name) if isinstance(self.noise, Learned) else None
 
     def initial_noise(self) -> float:
-        """Where a learned noise level starts."""
+        """Where a learned noise level starts.
+
+        **Arguments:** none.
+
+        **Returns:** a standard deviation.
+
+        !!! example
+            ```python
+            assert pk.Observation(pk.identity, points, values, noise=pk.Learned(initial=0.3)).initial_noise() == 0.3
+            ```
+        """
         given = self.noise.initial if isinstance(self.noise, Learned) else None
         if given is not None:
             return given
@@ -126,9 +174,34 @@ class Observation(eqx.Module):
         return 1e-2 * (spread if spread > 1e-12 * size else size or 1.0)
 
     def noise_variance(self, log_noise: dict[str, Array]) -> Float[Array, " n"]:
+        """The variance of the noise at each point.
+
+        **Arguments:**
+
+        - `log_noise`: logarithms of the learned standard deviations, by name, as a `Model` holds them.
+
+        **Returns:** `n` variances.
+
+        !!! example
+            ```python
+            assert jnp.allclose(data.noise_variance({}), 1e-4)
+            ```
+        """
         known = None if isinstance(self.noise, Learned) else self.noise**2
         variance = jnp.exp(2 * log_noise[self.noise_name or ""]) if known is None else known
         return jnp.broadcast_to(variance, (len(self),))
+
+    def _described(self) -> tuple[str, Rows] | None:
+        level = None if isinstance(self.noise, Learned) else self.noise
+        if not known(self.points, self.values, *([] if level is None else [level])):
+            return None
+        learned = f"learned, as the level {self.noise_name!r}"
+        return f"Observation of {applied(self.operator)} at {plural(len(self), 'point')}", {
+            "name": self.name,
+            "points": f"{plural(self.points.shape[1], 'coordinate')} each",
+            "values": span(self.values),
+            "noise": learned if level is None else span(level) if np.any(np.asarray(level)) else "exact",
+        }
 
 
 def as_points(points: Any, operator: Operator, dim: int | None = None) -> np.ndarray:
@@ -155,13 +228,6 @@ def _check_operator_at(operator: Operator, q: np.ndarray) -> None:
     jax.eval_shape(symbols if operator.order <= 2 else operator(jnp.sum), jnp.asarray(q))
 
 
-def default_name(operator: Operator) -> str:
-    """How `A u` reads: `u`, `Δ_x u`, `(∂/∂t - Δ_x) u`."""
-    if isinstance(operator, Identity):
-        return "u"
-    return f"({operator}) u" if isinstance(operator, Sum) else f"{operator} u"
-
-
 def check_observations(
     observations: Sequence[Observation] | Observation, beside: Sequence[Observation] = ()
 ) -> tuple[Observation, ...]:
@@ -183,7 +249,7 @@ def _told_apart(observations: tuple[Observation, ...]) -> tuple[Observation, ...
     known: dict[str, list[Operator]] = {}
     found = []
     for item in observations:
-        plain = default_name(item.operator)
+        plain = applied(item.operator)
         alike = known.setdefault(plain, [])
         number = next((i for i, other in enumerate(alike) if same(other, item.operator)), len(alike))
         if number == len(alike):
@@ -254,7 +320,7 @@ def _read_noise(noise: Any, n: int) -> Learned | Array:
 
 
 def _own(array: np.ndarray) -> Array:
-    """A copy nobody else holds: what the caller does to their array later is their own affair.
+    """A copy that nobody else holds, so that the caller may change their array afterwards.
 
     NumPy copies it, since JAX may take a well-aligned array as its own, or read it only after returning.
     """

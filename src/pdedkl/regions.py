@@ -20,7 +20,7 @@ class Piece:
     side: str | None = None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Region:
     """A union of faces and spheres of a domain, or its interior where `pieces` is empty.
 
@@ -62,9 +62,12 @@ class Region:
             return points
         shares = np.exp(self.log_areas - self.log_area)
         chosen = np.minimum(np.searchsorted(np.cumsum(shares), cube[:, 0], side="right"), len(self.pieces) - 1)
-        for number, piece in enumerate(self.pieces):
-            rows = chosen == number
-            points[rows] = self._onto(piece, points[rows])
+        lower, upper = self.domain.lower, self.domain.upper
+        order = np.argsort(chosen, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(chosen[order])) + 1):
+            if len(rows):  # those of one piece
+                piece = self.pieces[chosen[rows[0]]]
+                points[rows] = self._onto(piece, points[rows], lower if piece.side == "lower" else upper)
         return points
 
     def each_once(self) -> np.ndarray:
@@ -81,18 +84,21 @@ class Region:
         indices = tuple(i for x in groups for i in x.indices)
         return type(groups[0])(",".join(x.name for x in groups), indices, self.domain.layout)
 
-    def _onto(self, piece: Piece, points: np.ndarray) -> np.ndarray:
-        points = points.copy()
+    def _onto(self, piece: Piece, points: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Points moved onto a face, where its coordinate is at its `end`, or onto a sphere."""
         index = np.asarray(piece.indices)
         ball = self.domain.ball_at(piece.indices[0])
         if ball is None:
-            points[:, index] = (self.domain.lower if piece.side == "lower" else self.domain.upper)[index]
+            points[:, index] = end[index]
             return points
         points[:, index] = np.asarray(ball.center) + ball.radius * _unit(points[:, index] - np.asarray(ball.center))
         return points
 
     def __str__(self) -> str:
         return self.name
+
+    def __repr__(self) -> str:
+        return f"<Region {self.name}>"
 
 
 def uniform_in_ball(cube: np.ndarray) -> np.ndarray:

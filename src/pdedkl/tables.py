@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .archives import ArchiveError, opened
+from .columns import naming_hint, stored_names
 from .parsing import shortened
 
 KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".npz": "npz"}
+DELIMITERS = ",;\t"
 
 
 class TableError(ValueError):
@@ -43,24 +47,41 @@ class Table:
 
 def read_table(path: str | os.PathLike[str], names: Sequence[str]) -> Table:
     """The columns of these names, all of finite numbers. In NPZ files a two-dimensional array is several columns."""
+    table = next(_tables(path, names, None))
+    if len(table.rows) == 0:
+        raise TableError(f"{table.path} has no rows of data.")
+    return table
+
+
+def blocks(path: str | os.PathLike[str], names: Sequence[str], size: int) -> Iterator[np.ndarray]:
+    """The same columns side by side, at most `size` rows at a time: CSV and Parquet files may be larger than memory."""
+    for table in _tables(path, names, size):
+        if len(table.rows):
+            yield table.stacked(names)
+
+
+def _tables(path: str | os.PathLike[str], names: Sequence[str], size: int | None) -> Iterator[Table]:
+    """A table in parts of `size` rows, or whole; at least one part, which may be empty."""
     file = Path(path)
-    kind = KINDS.get(file.suffix.lower())
+    kind = KINDS.get(file.suffix.lower(), None if file.suffix else "csv")
     if kind is None:
         raise TableError(f"{file} is of no known kind: tables are {', '.join(KINDS)} files.")
-    if not file.is_file():
+    if not file.exists() or file.is_dir():
         raise FileNotFoundError(f"There is no table {file}: check the path, which is relative to {Path.cwd()}.")
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"Columns go by name: got {name!r}.")
     read = {"csv": _read_csv, "parquet": _read_parquet, "npz": _read_npz}[kind]
-    table = read(file, list(dict.fromkeys(names)))
-    if len(table.rows) == 0:
-        raise TableError(f"{file} has no rows of data.")
+    for table in read(file, list(dict.fromkeys(names)), size):
+        _check_finite(table)
+        yield table
+
+
+def _check_finite(table: Table) -> None:
     for name, column in table.columns.items():
         if not np.all(np.isfinite(column)):
             index = int(np.argwhere(~np.isfinite(column))[0][0])
             _refuse(table, index, name, "is empty or not a finite number")
-    return table
 
 
 def check_inside(table: Table, points: np.ndarray, domain: Any) -> None:
@@ -86,33 +107,43 @@ def check_noise(table: Table, name: str) -> None:
         _refuse(table, index, name, f"is {noise[index]}, and a standard deviation is not negative")
 
 
-def _read_csv(file: Path, names: list[str]) -> Table:
+def _read_csv(file: Path, names: list[str], size: int | None) -> Iterator[Table]:
+    records = _records(file)
+    header = next(([cell.strip() for cell in record] for _, record in records), None)
+    if header is None:
+        raise TableError(f"{file} needs the names of its columns in the first row, and is empty.")
+    stored = _check_columns(file, names, header)
+    places = [header.index(name) for name in stored]
+    first = True
+    while (part := list(islice(records, size))) or first:
+        first = False
+        for row, record in part:
+            if len(record) != len(header):
+                raise TableError(f"{file}, row {row}: {len(record)} cells, and the header has {len(header)}.")
+        cells = [[_number(file, row, name, record[k]) for name, k in zip(stored, places)] for row, record in part]
+        columns = np.asarray(cells, dtype=float).reshape(len(part), len(names))
+        rows = np.asarray([row for row, _ in part], dtype=int)
+        yield Table(file, {name: columns[:, k] for k, name in enumerate(names)}, rows)
+
+
+def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file that are not blank, by number. The first tells what its cells are separated by."""
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
-            first = stream.readline()
-            delimiter = max(",;\t", key=first.count)
-            stream.seek(0)
-            records = list(csv.reader(stream, delimiter=delimiter))
+            blank = []
+            for first in stream:
+                blank.append(first)
+                if first.strip():
+                    break
+            plain = re.sub(r'"[^"]*"', "", blank[-1] if blank else "")  # names in quotes may hold anything
+            reader = csv.reader(chain(blank, stream), delimiter=max(DELIMITERS, key=plain.count))
+            for row, record in enumerate(reader, start=1):
+                if any(cell.strip() for cell in record):
+                    yield row, record
     except UnicodeDecodeError as error:
         raise TableError(f"{file} is no text in UTF-8 ({error.reason}): save it as CSV in UTF-8.") from None
     except csv.Error as error:
         raise TableError(f"{file} is no CSV: {error}.") from None
-    if not records or not any(cell.strip() for cell in records[0]):
-        raise TableError(f"{file} needs the names of its columns in the first row, which is empty.")
-    header = [cell.strip() for cell in records[0]]
-    _check_columns(file, names, header)
-    places = [header.index(name) for name in names]
-    numbers: list[list[float]] = []
-    rows: list[int] = []
-    for row, record in enumerate(records[1:], start=2):
-        if not any(cell.strip() for cell in record):
-            continue
-        if len(record) != len(header):
-            raise TableError(f"{file}, row {row}: {len(record)} cells, and the header has {len(header)}.")
-        numbers.append([_number(file, row, name, record[k]) for name, k in zip(names, places)])
-        rows.append(row)
-    columns = np.asarray(numbers, dtype=float).reshape(len(rows), len(names))
-    return Table(file, {name: columns[:, k] for k, name in enumerate(names)}, np.asarray(rows, dtype=int))
 
 
 def _number(file: Path, row: int, name: str, cell: str) -> float:
@@ -130,37 +161,48 @@ def _number(file: Path, row: int, name: str, cell: str) -> float:
     return value
 
 
-def _read_parquet(file: Path, names: list[str]) -> Table:
+def _read_parquet(file: Path, names: list[str], size: int | None) -> Iterator[Table]:
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
         raise ImportError(f"Reading {file} needs pyarrow: pip install 'pdedkl[parquet]', or save it as CSV.") from None
     try:
-        present = parquet.read_schema(file).names
-        _check_columns(file, names, present)
-        table = parquet.read_table(file, columns=names)
+        with parquet.ParquetFile(file) as source:
+            stored = dict(zip(names, _check_columns(file, names, source.schema_arrow.names)))
+            done = 0
+            for part in source.iter_batches(size or max(source.metadata.num_rows, 1), columns=list(stored.values())):
+                yield _parquet_part(file, part, stored, done)
+                done += part.num_rows
+            if done == 0:
+                yield Table(file, {name: np.zeros(0) for name in names}, np.zeros(0, dtype=int))
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
         why = (str(error).splitlines() or ["it is damaged"])[0]
         raise TableError(f"{file} is no Parquet file that can be read: {shortened(why)}.") from None
-    rows = np.arange(1, table.num_rows + 1)
+
+
+def _parquet_part(file: Path, part: Any, stored: dict[str, str], done: int) -> Table:
+    """Some rows of the file, `done` of which came before; `stored` are the columns for the names asked for."""
+    import pyarrow
+
     columns: dict[str, np.ndarray] = {}
-    for name in names:
-        column = table.column(name)
+    for asked, name in stored.items():
+        column = part.column(name)
         if not (pyarrow.types.is_integer(column.type) or pyarrow.types.is_floating(column.type)):
             raise TableError(f"{file}, column {name!r} holds {column.type} and not numbers.")
         if column.null_count:
-            empty = int(np.flatnonzero(np.asarray(column.is_null()))[0])
-            raise TableError(f"{file}, row {empty + 1}, column {name!r}: the cell is empty. Fill it or remove the row.")
-        columns[name] = np.asarray(column.to_numpy(), dtype=float)
-    return Table(file, columns, rows)
+            row = done + int(np.flatnonzero(np.asarray(column.is_null()))[0]) + 1
+            raise TableError(f"{file}, row {row}, column {name!r}: the cell is empty. Fill it or remove the row.")
+        columns[asked] = np.asarray(column.to_numpy(zero_copy_only=False), dtype=float)
+    return Table(file, columns, np.arange(done + 1, done + part.num_rows + 1))
 
 
-def _read_npz(file: Path, names: list[str]) -> Table:
+def _read_npz(file: Path, names: list[str], size: int | None) -> Iterator[Table]:
+    """Whole, whatever the size of parts: an archive is unpacked at once."""
     try:
         with opened(file) as archive:
-            _check_columns(file, names, archive.names)
-            arrays = {name: archive.array(name) for name in names}
+            stored = _check_columns(file, names, archive.names)
+            arrays = {asked: archive.array(name) for asked, name in zip(names, stored)}
     except ArchiveError as error:
         raise TableError(f"{error} Save it again, with numpy.savez.") from None
     # An array without columns may claim any number of rows.
@@ -175,18 +217,23 @@ def _read_npz(file: Path, names: list[str]) -> Table:
         raise TableError(f"{file}: the arrays need one length, and have {lengths}.")
     count = next(iter(lengths.values()), 0)
     columns = {name: array.astype(float) for name, array in arrays.items()}
-    return Table(file, columns, np.arange(1, count + 1))
+    yield Table(file, columns, np.arange(1, count + 1))
 
 
-def _check_columns(file: Path, names: list[str], present: Sequence[str]) -> None:
-    for name in names:
+def _check_columns(file: Path, names: list[str], present: Sequence[str]) -> list[str]:
+    """The columns of the file that hold what is asked for; each has to be there, once."""
+    stored = stored_names(names, present)
+    for name in stored:
         if name not in present:
             close = get_close_matches(name.lower(), [other.lower() for other in present], n=1)
-            hint = next((f" Did you mean {other!r}?" for other in present if close and other.lower() == close[0]), "")
+            hint = naming_hint(name, present) or next(
+                (f" Did you mean {other!r}?" for other in present if close and other.lower() == close[0]), ""
+            )
             there = shortened(", ".join(map(repr, present)), 600)
             raise MissingColumnError(f"{file} has no column {name!r}: it has {there}.{hint}")
         if list(present).count(name) > 1:
             raise TableError(f"{file} has the column {name!r} more than once: rename them.")
+    return stored
 
 
 def _refuse(table: Table, index: int, name: str, what: str) -> None:
@@ -194,5 +241,5 @@ def _refuse(table: Table, index: int, name: str, what: str) -> None:
 
 
 def _names(domain: Any) -> str:
-    labels = [f"{name}[{i}]" if size > 1 else name for name, size in domain.layout for i in range(size)]
+    labels = list(domain.coordinate_names)
     return ", ".join(labels if len(labels) <= 8 else [*labels[:7], "…"])

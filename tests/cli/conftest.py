@@ -1,4 +1,5 @@
 import pytest
+import quick
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -7,3 +8,15 @@ def cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture
+def quick_fit(monkeypatch):
+    """`pdedkl solve` without training."""
+    monkeypatch.setattr("pdedkl.runs.solve.fit", quick.fit)
+
+
+@pytest.fixture
+def no_report(monkeypatch):
+    """`pdedkl solve` without pictures."""
+    monkeypatch.setattr("pdedkl.runs.solve.report", lambda folder, solved: [])

@@ -1,4 +1,4 @@
-"""A run that is killed and resumed ends in the same numbers as one that was left alone."""
+"""A run that is killed or stopped, and resumed, ends in the same numbers as one that was left alone."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
+from test_interrupted import run, state
 
 from pdedkl.cli import main
 
 SMALL = ["poisson", "--dim", "2", "--boundary", "30", "--source", "30", "--model", "gp"]
+SOLVE = [sys.executable, "-m", "pdedkl", "solve", *SMALL, "--out"]
 
 
 def numbers(folder) -> dict:
@@ -20,20 +23,50 @@ def numbers(folder) -> dict:
     return {name: value for name, value in metrics.items() if not name.endswith("_seconds")}
 
 
-def test_killed_and_resumed(tmp_path, capsys):
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    command = [sys.executable, "-m", "pdedkl", "solve", *SMALL, "--out", str(killed)]
-    run = subprocess.Popen(command, stderr=subprocess.PIPE)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    main(["solve", *SMALL, "--out", str(folder)])
+    return folder
+
+
+def test_killed_and_resumed(whole, tmp_path, capsys):
+    """Beside the run, whatever would change its folder is refused; once it is dead, nothing is."""
+    killed = tmp_path / "killed"
+    process = subprocess.Popen([*SOLVE, str(killed)], stderr=subprocess.PIPE)
     while not (killed / "checkpoint").exists():
-        assert run.poll() is None, run.stderr.read().decode()
+        assert process.poll() is None, process.stderr.read().decode()
         time.sleep(0.05)
-    run.send_signal(signal.SIGKILL)
-    run.communicate()
+    process.send_signal(signal.SIGSTOP)
+    before = {path.name: path.read_bytes() for path in killed.iterdir()}
+    for command in (["solve", *SMALL, "--force", "--out"], ["resume"], ["report"], ["solve", *SMALL, "--out"]):
+        with pytest.raises(SystemExit, match="1"):
+            main([*command, str(killed)])
+        assert f"in use by process {process.pid} on " in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in killed.iterdir()} == before
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
     assert not (killed / "metrics.json").exists()
+    (killed / f".metrics.json.{'0' * 16}.tmp").write_text("half")
     with pytest.raises(SystemExit, match="2"):
         main(["solve", *SMALL, "--out", str(killed)])
     assert "pdedkl resume" in capsys.readouterr().err
     main(["resume", str(killed)])
-    main(["solve", *SMALL, "--out", str(whole)])
     assert numbers(killed) == numbers(whole)
-    assert not (killed / "checkpoint").exists()
+    assert {path.name for path in killed.iterdir()} == {path.name for path in whole.iterdir()}
+
+
+def test_a_stopped_run_predicts_and_goes_on_to_the_same_numbers(whole, tmp_path, capsys):
+    stopped = tmp_path / "stopped"
+    code, _ = run([*SOLVE, str(stopped)], [("phase", 2)])
+    assert code == 130 and state(stopped) == (True, False, "interrupted") and (stopped / "checkpoint").exists()
+    (tmp_path / "points.csv").write_text("x1,x2\n0.5,0.5\n")
+    main(["predict", str(stopped), str(tmp_path / "points.csv"), "-o", str(tmp_path / "out.csv")])
+    assert "stopped: these are predictions of its best model so far" in capsys.readouterr().err
+    assert np.all(np.isfinite(np.loadtxt(tmp_path / "out.csv", delimiter=",", skiprows=1)))
+    main(["resume", str(stopped)])
+    assert numbers(stopped) == numbers(whole) and numbers(whole)["stopped"] is None
+    assert not (stopped / "checkpoint").exists() and (stopped / "report.html").exists()
+    (stopped / "report.html").unlink()  # as if it had been skipped: resume makes it
+    main(["resume", str(stopped)])
+    assert (stopped / "report.html").exists()

@@ -20,7 +20,7 @@ def test_the_template_runs_as_it_stands_and_without_an_exact_solution(tmp_path, 
         main(["solve", f"{name}.py", *FEW, "--out", name, "--json"])
         found[name] = json.loads(capsys.readouterr().out)
     (tmp_path / "mine.py").unlink()  # a run keeps what it needs
-    (tmp_path / "points.csv").write_text("x1,x2,t\n0.5,0.5,0.5\n")
+    (tmp_path / "points.csv").write_text("x[0],x[1],t\n0.5,0.5,0.5\n")
     main(["predict", "mine", "points.csv", "-o", "out.csv"])
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 2
     assert found["mine"]["error_u"] < 0.1 and found["unknown"]["error_u"] is None

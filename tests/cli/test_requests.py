@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -28,6 +29,8 @@ def told(arguments, capsys) -> tuple[int, str]:
         (["solve", "heat", "--dim", "0"], "--dim"),
         (["solve", "heat", "--model", "svm"], "'svm'"),
         (["solve", "parametric-heat", "--dim", "7"], "dimension"),
+        (["solve", "poisson", "--dim", "100000"], "2000000 points of 100000 coordinates need"),
+        (["search", "heat", "--dim", "100000"], "points of 100001 coordinates need"),
         (["solve", "nowhere.py"], "nowhere.py"),
         (["solve", "heat", "--dim", "2", "--data", "nowhere.csv"], "nowhere.csv"),
         (["resume", "nowhere"], "nowhere is not the folder of a run"),
@@ -40,9 +43,11 @@ def told(arguments, capsys) -> tuple[int, str]:
 )
 def test_mistakes_in_asking(arguments, words, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    begin = time.monotonic()
     code, line = told(arguments, capsys)
     assert code == 2 and words in line
     assert not any(tmp_path.iterdir())
+    assert time.monotonic() - begin < 15
 
 
 @pytest.mark.parametrize(
@@ -87,3 +92,19 @@ def test_the_built_in_problems_are_listed_with_their_equations(capsys):
     main(["problems"])
     out = capsys.readouterr().out
     assert all(word in out for word in ("poisson", "parametric-heat", "advection-diffusion-reaction", "Δu"))
+
+
+@pytest.mark.parametrize(
+    "command", ["", "solve", "resume", "search", "problems", "new", "predict", "report", "compare", "reproduce"]
+)
+def test_help_shows_flags_as_flags(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    main([command, "--help"] if command else ["--help"])
+    out = capsys.readouterr().out
+    assert "bool" not in out and "--help" in out and max(map(len, out.splitlines())) <= 80
+
+
+def test_a_new_problem_is_not_written_through_a_link(capsys, tmp_path):
+    (tmp_path / "mine.py").symlink_to(tmp_path / "elsewhere.py")
+    code, line = told(["new", tmp_path / "mine.py"], capsys)
+    assert code == 2 and "exists already" in line and not (tmp_path / "elsewhere.py").exists()

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import threading
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import pdedkl as pk
 from pdedkl.cli import main
@@ -67,7 +71,7 @@ def test_predictions_of_a_table_longer_than_a_block(run, tmp_path, capsys, monke
     monkeypatch.setattr("pdedkl.runs.predict.ROWS_PER_BLOCK", 4)
     points = np.random.default_rng(0).uniform(size=(10, 2))
     table = tmp_path / "points.csv"
-    table.write_text("name,x2,x1\n" + "".join(f"p{i},{q[1]!r},{q[0]!r}\n" for i, q in enumerate(points.tolist())))
+    table.write_text("name,x[1],x[0]\n" + "".join(f"p{i},{q[1]!r},{q[0]!r}\n" for i, q in enumerate(points.tolist())))
     main(["predict", str(run), str(table), "-o", str(tmp_path / "out.csv")])
     found = np.loadtxt(tmp_path / "out.csv", delimiter=",", skiprows=1)
     posterior = pk.load(run / "model.pdedkl")
@@ -80,11 +84,13 @@ def test_predictions_of_a_table_longer_than_a_block(run, tmp_path, capsys, monke
 @pytest.mark.parametrize(
     "text, words",
     [
-        ("x1\n0.5\n", "lacks the column x2"),
-        ("x1,x2\n0.5,0.5\n0.5,half\n", "row 3, column x2: got 'half'"),
-        ("x1,x2\n0.5\n", "row 2, column x2: got ''"),
+        ("x[0]\n0.5\n", "no column 'x[1]'"),
+        ("x1\n0.5\n", "no column 'x[0]'"),
+        ("x0,x1\n0.5,0.5\n", "Rename x0, x1."),
+        ("x[0],x[1]\n0.5,0.5\n0.5,half\n", "row 3, column 'x[1]': 'half' is no number"),
+        ("x[0],x[1]\n0.5\n", "row 2: 1 cells, and the header has 2"),
         ("x1,x2\n", "no rows"),
-        ("", "lacks the columns x1, x2"),
+        ("", "needs the names of its columns"),
     ],
 )
 def test_tables_that_cannot_be_predicted(run, tmp_path, capsys, text, words):
@@ -93,6 +99,64 @@ def test_tables_that_cannot_be_predicted(run, tmp_path, capsys, text, words):
     assert status(["predict", run, table, "-o", tmp_path / "out.csv"]) == 2
     assert words in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["points.csv"]
+
+
+SPELLINGS = {
+    "plain": "x1,x2\n0.25,0.5\n0.75,1\n",
+    "blank lines": "\n\nx1,x2\n\n0.25,0.5\n,\n0.75,1\n\n\n",
+    "semicolons": "x1;x2\n0.25;0.5\n0.75;1\n",
+    "tabs": "x1\tx2\n0.25\t0.5\n0.75\t1\n",
+    "byte order mark": "\ufeffx1,x2\n0.25,0.5\n0.75,1\n",
+    "windows": "x1,x2\r\n0.25,0.5\r\n0.75,1\r\n",
+    "old mac": "x1,x2\r0.25,0.5\r0.75,1\r",
+    "quoted": '"a; b; c; d","x1", "x2"\n"two\nlines","0.25",0.5\n,0.75,1\n',
+    "spaces": " x1 , x2 \n 0.25 , 0.5 \n 0.75 , 1 \n",
+}
+
+
+@pytest.mark.parametrize("kind", [*SPELLINGS, "parquet", "npz"])
+def test_tables_are_predicted_however_they_are_written(run, tmp_path, kind, monkeypatch):
+    """And `Observation.from_table` reads the same ones."""
+    monkeypatch.setattr("pdedkl.runs.predict.ROWS_PER_BLOCK", 1)
+    columns = {"x1": [0.25, 0.75], "x2": [0.5, 1.0]}
+    table = tmp_path / f"points.{kind if kind in ('parquet', 'npz') else 'csv'}"
+    if kind == "parquet":
+        parquet.write_table(pa.table(columns), table)
+    elif kind == "npz":
+        np.savez(table, **columns)
+    else:
+        text = SPELLINGS[kind].replace(', "x2"', ',"x2"')
+        table.write_bytes(text.encode())
+    main(["predict", str(run), str(table), "-o", str(tmp_path / "out.csv")])
+    found = np.loadtxt(tmp_path / "out.csv", delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(found[:, :2], [[0.25, 0.5], [0.75, 1.0]])
+    read = pk.Observation.from_table(table, ["x1"], "x2")
+    np.testing.assert_array_equal(read.points[:, 0], columns["x1"])
+
+
+def test_predictions_into_what_is_no_file(run, tmp_path, capfd):
+    """A pipe, a link and standard output are written into, and stay what they are."""
+    table, pipe, link, target = (tmp_path / name for name in ("points.csv", "pipe", "link", "target"))
+    table.write_text("x1,x2\n0.25,0.5\n")
+    os.mkfifo(pipe)
+    link.symlink_to(target)
+    found = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
+    reader.start()
+    for out in (pipe, link, "/dev/stdout"):
+        main(["predict", str(run), str(table), "-o", str(out)])
+    reader.join(10)
+    assert pipe.is_fifo() and link.is_symlink()
+    assert found[0].startswith("x1,x2,u,") and target.read_text() == found[0] == capfd.readouterr().out
+
+
+def test_a_planted_link_is_not_written_through(run, tmp_path):
+    table, victim = tmp_path / "points.csv", tmp_path / "victim"
+    table.write_text("x1,x2\n0.25,0.5\n")
+    victim.write_text("precious")
+    (tmp_path / f".out.csv.{os.getpid()}.tmp").symlink_to(victim)
+    main(["predict", str(run), str(table), "-o", str(tmp_path / "out.csv")])
+    assert victim.read_text() == "precious" and (tmp_path / "out.csv").stat().st_size > 20
 
 
 def test_runs_side_by_side(run, capsys):
@@ -113,7 +177,7 @@ def test_measured_values_and_noise(tmp_path, capsys):
     q = np.random.default_rng(1).uniform(size=(15, 2))
     u = np.sin(q.sum(1)) + np.cos(q.sum(1))
     table = tmp_path / "sensors.csv"
-    table.write_text("x1,x2,u,noise\n" + "".join(f"{a},{b},{c},0.001\n" for (a, b), c in zip(q, u)))
+    table.write_text("x[0],x[1],u,noise\n" + "".join(f"{a},{b},{c},0.001\n" for (a, b), c in zip(q, u)))
     out = tmp_path / "run"
     main(["solve", *SMALL, "--noise", "0.01", "--data", str(table), "--out", str(out), "--json"])
     metrics = json.loads(capsys.readouterr().out)

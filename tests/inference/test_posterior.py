@@ -16,7 +16,7 @@ from test_evidence import heat_observations
 
 import pdedkl as pk
 from pdedkl.inference.evidence import linear_system
-from pdedkl.inference.posterior import ROUNDING
+from pdedkl.inference.rows import ROUNDING
 
 
 def observed(name, u, q, d):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cases
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -120,6 +121,29 @@ def test_parameters_are_found_and_bound_by_name():
     assert heat(u)(q) == pytest.approx(1 - 0.5 * 2 - 2.0 * 0.5 * (0.25 + 0.3))
     bound = bind(heat, {"nu": jnp.log(3.0), "r": jnp.asarray(1.0)})
     assert bound(u)(q) == pytest.approx(1 - 3.0 * 2 + 0.5 * (0.25 + 0.3))
+
+
+def test_parameters_in_vectors_and_matrices_are_learned_and_saved(tmp_path):
+    domain = pk.Domain(x=[(0, 1)] * 2)
+    x = domain.coordinates("x")
+    k, nu = pk.Parameter("k", 0.5), pk.Parameter("nu", 0.2, positive=True)
+    operator = pk.Directional(x, [k, 0.0]) + pk.Divergence(x, [[nu, 0.1], [0.1, 2 * nu]])
+    assert set(parameters_of(operator)) == {"k", "nu"}
+    points = np.random.default_rng(0).uniform(size=(6, 2))
+    data = pk.Observation(operator, points, points[:, 0], noise=0.1)
+    model = pk.Model(pk.ard(domain), data)
+    q = jnp.asarray(points[0])
+    assert oracles.apply(oracles.coefficients(operator, q, 8), wavy)(q) == pytest.approx(
+        float(operator(wavy)(q)), rel=1e-12
+    )
+    slope = jax.grad(lambda c: jnp.sum(bind(operator, {"k": c})(lambda q: q[0] ** 2)(jnp.ones(2))))(1.0)
+    assert slope == pytest.approx(2.0)
+    gradient = eqx.filter_grad(lambda m: pk.negative_log_evidence(m, data)[0])(model)
+    assert all(abs(float(g)) > 1e-6 for g in gradient.coefficients.values())
+    posterior = pk.condition(model, data)
+    posterior.save(tmp_path / "m.pdedkl")
+    again = pk.load(tmp_path / "m.pdedkl")
+    np.testing.assert_array_equal(again.predict(points, operator).mean, posterior.predict(points, operator).mean)
 
 
 def test_variable_matrix_is_differentiable_where_eigenvalues_meet():

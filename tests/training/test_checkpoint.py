@@ -11,8 +11,9 @@ import pytest
 import ridge
 
 import pdedkl as pk
+from pdedkl.inference import memory
 from pdedkl.training import paper
-from pdedkl.training.journal import FORMAT, Journal, fingerprint
+from pdedkl.training.journal import FORMAT, Journal, fingerprint, recorded
 
 CASES = {"default": {"model": "linear"}, "paper": {"recipe": "paper", "model": "gp"}}
 
@@ -63,6 +64,12 @@ def test_a_stopped_run_goes_on_to_the_same_bits(alone, part, every, tmp_path):
     resumed = fit(checkpoint, **options)
     assert resumed.training.stopped is None
     assert resumed.training.candidates == expected.training.candidates
+    # The steps of both processes, none of them twice, and the time of both.
+    steps = [[(step.phase, step.step) for step in found.training.history] for found in (resumed, expected)]
+    assert steps[0] == steps[1]
+    assert resumed.training.seconds > stopped.training.history[0].seconds
+    times = [step.seconds for step in resumed.training.history]
+    assert times == sorted(times)
     np.testing.assert_array_equal(ridge.parameters(resumed), ridge.parameters(expected))
 
 
@@ -282,3 +289,39 @@ def test_coefficients_that_print_alike_are_told_apart():
     assert str(observed(1.0)[0].operator) == str(observed(2.0)[0].operator)
     assert fingerprint(observed(1.0)) == fingerprint(observed(1.0))
     assert fingerprint(observed(1.0)) != fingerprint(observed(2.0))
+
+
+def test_memory_that_is_free_changes_nothing_and_the_plan_is_kept(tmp_path, monkeypatch):
+    """A run that goes on where there is more memory goes on with the values that it began with."""
+    checkpoint = tmp_path / "run.ckpt"
+    monkeypatch.setattr(memory, "total_bytes", lambda: 100_000)
+    with pytest.warns(UserWarning, match="learned from 40 of them"):
+        first = fit(checkpoint, model="gp", callbacks=[stop_at(2)])
+    assert first.training.trained_values == 40 and first.training.solver == "iterative"
+    monkeypatch.setattr(memory, "total_bytes", lambda: 1 << 40)
+    with pytest.warns(UserWarning, match="learned from 40 of them"):
+        again = fit(checkpoint, model="gp")
+    assert again.training.trained_values == 40 and again.training.solver == "iterative"
+    assert recorded(checkpoint) == {"solver": "iterative", "trained_values": 40}
+    with pytest.raises(ValueError, match="another run"):
+        fit(checkpoint, model="gp", trained_values=60)
+    for free in (20_000_000, 1 << 40):
+        monkeypatch.setattr(memory, "available_bytes", lambda free=free: free)
+        found = fit(None, model="gp", trained_values=40, callbacks=[stop_at(1)])
+        assert found.training.solver == "dense" and found.training.trained_values == 40
+
+
+def test_another_version_does_not_go_on_with_a_checkpoint(monkeypatch):
+    before = fingerprint(ridge.observations())
+    monkeypatch.setattr(pk, "__version__", "0.0.0")
+    assert fingerprint(ridge.observations()) != before
+
+
+def test_functions_count_by_their_values_and_with_their_parameters():
+    def observed(power, initial=0.3):
+        k = pk.Parameter("k", initial)
+        operator = pk.Coefficient(lambda q, k: k * q[0] ** power, k) * pk.Laplacian(ridge.DOMAIN.coordinates("x"))
+        return [pk.Observation(operator, ridge.INSIDE, np.ones(len(ridge.INSIDE)))]
+
+    assert fingerprint(observed(1)) == fingerprint(observed(1))
+    assert len({fingerprint(data) for data in (observed(1), observed(2), observed(1, initial=0.4))}) == 3

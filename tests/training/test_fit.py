@@ -164,3 +164,29 @@ def test_data_that_do_not_fit_are_trained_on_in_part_and_conditioned_on_whole(mo
     assert any("learned from 40 of them" in str(w.message) for w in warned)
     assert isinstance(found.solver, Iterative) and len(found.alpha) == 2 * ridge.POINTS
     assert ridge.error(found) < 1e-3
+
+
+def test_operators_of_high_order_are_trained_on_with_the_other_engine():
+    """A beam, `∂⁴u/∂x⁴ = π⁴ sin πx`, simply supported."""
+    domain = pk.Domain(x=(0, 1))
+    x = domain.coordinates("x")
+    ends, inside = np.array([[0.0], [1.0]]), np.linspace(0, 1, 9)[:, None]
+    data = [
+        pk.Observation(pk.identity, ends, np.zeros(2), "exact"),
+        pk.Observation(pk.D(x, x), ends, np.zeros(2), "exact"),
+        pk.Observation(pk.D(x, x, x, x), inside, np.pi**4 * np.sin(np.pi * inside[:, 0]), "exact"),
+    ]
+    with pytest.raises(ValueError, match='pass engine="autodiff" to fit'):
+        pk.fit(domain, data, model="gp")
+    found = pk.fit(domain, data, model="gp", engine="autodiff")
+    np.testing.assert_allclose(found.predict(inside).mean, np.sin(np.pi * inside[:, 0]), atol=1e-4)
+    assert found.model.engine == "autodiff"
+
+
+def test_the_objective_compares_strengths_of_the_prior():
+    """Neither the weakest nor the strongest prior on the weights wins by being so."""
+    weak, middle, strong = (
+        pk.fit(ridge.DOMAIN, ridge.observations(), model="linear", latent_dim=1, prior_strength=s).training.objective
+        for s in (1e-6, 1.0, 1e3)
+    )
+    assert middle < min(weak, strong) - 10

@@ -12,6 +12,8 @@ import pdedkl as pk
 
 DATA = ridge.observations()
 FLAT = pk.Observation(pk.identity, np.zeros((2, 2)), [1.0, 2.0])
+SMALLER = pk.Domain(x=[(0.4, 0.6)] * 3)
+OUTSIDE = pk.Observation(pk.identity, [[0.5] * 3, [0.5, 1.5, 0.5]], [1.0, 2.0])
 WITH_TIME = pk.Domain(x=[(0.0, 1.0)] * 2, t=(0.0, 1.0))
 
 
@@ -28,6 +30,11 @@ WITH_TIME = pk.Domain(x=[(0.0, 1.0)] * 2, t=(0.0, 1.0))
         (ridge.DOMAIN, DATA, {"accuracy": 0.1, "recipe": "paper"}, ValueError, ["`accuracy`", "default recipe"]),
         (ridge.DOMAIN, DATA, {"prior_strength": np.nan}, ValueError, ["`prior_strength`", "not negative", "nan"]),
         (ridge.DOMAIN, DATA, {"prior_strength": np.inf}, ValueError, ["`prior_strength`", "finite number", "inf"]),
+        (ridge.DOMAIN, DATA, {"engine": "magic"}, ValueError, ["engine 'magic'", "closed-form, autodiff"]),
+        (ridge.DOMAIN, DATA, {"solver": "lu"}, ValueError, ["solver 'lu'", "auto, dense, iterative"]),
+        (ridge.DOMAIN, DATA, {"trained_values": 3}, ValueError, ["`trained_values`", "at least 10", "3"]),
+        (SMALLER, DATA, {}, ValueError, ["Point 0 of observation 'u'", "outside the domain", "units"]),
+        (ridge.DOMAIN, DATA, {"validation": OUTSIDE}, ValueError, ["Point 1 of observation 'u'", "1 of 2 points"]),
         (ridge.DOMAIN, FLAT, {}, ValueError, ["2 coordinates", "domain has 3", "all its coordinates"]),
         (WITH_TIME, DATA, {}, ValueError, ["Δ_x", "(x)", "(x, t)"]),
         (ridge.DOMAIN, [], {}, ValueError, ["at least one Observation"]),

@@ -145,28 +145,6 @@ def test_the_price_of_weights_is_that_of_the_linearised_model(strength):
     assert price_of_weights(found.objective, found.objective.start()) == pytest.approx(expected, rel=1e-8)
 
 
-def test_a_weight_is_integrated_out_as_by_quadrature():
-    """One weight that many values determine: `−log ∫ p(y | w) p(w) dw` against a sum over a fine grid."""
-    domain = pk.Domain(x=(0, 1))
-    points = np.linspace(0, 1, 25)[:, None]
-    data = [pk.Observation(pk.identity, points, np.sin(3 * points[:, 0]), noise=0.05)]
-    kernel = pk.deep(domain, pk.Affine(np.array([[1.0]])), variance=1.0)
-    for strength in (0.1, 1.0, 10.0):
-        objective = Objective(pk.Model(kernel, data), data, strength, kernel_priors=False)
-        x, grid = objective.start(), np.linspace(0.05, 8, 800)
-
-        def at(w, x=x, objective=objective):
-            return float(value_and_gradient(objective, np.concatenate([[w], x[1:]]))[0])
-
-        values = np.array([at(w) for w in grid])
-        best = grid[np.argmin(values)]
-        # Both signs of the weight give the same kernel; Laplace's approximation is of one of them.
-        area = np.sum(np.exp(values.min() - values)) * (grid[1] - grid[0])
-        exact = values.min() - np.log(area * np.sqrt(strength / (2 * np.pi)))
-        found = at(best) + price_of_weights(objective, np.concatenate([[best], x[1:]]))
-        assert found == pytest.approx(exact, abs=0.7), strength
-
-
 def test_weights_without_a_prior_have_no_price():
     found = prepared("affine", 0.0)
     assert price_of_weights(found.objective, found.objective.start()) == 0.0

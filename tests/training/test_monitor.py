@@ -45,6 +45,14 @@ def test_a_table_on_a_terminal():
         assert "\x1b" in text and "objective" in text and "-12.50" in text and "projection" in text
 
 
+@pytest.mark.parametrize("name", ["u in a[/red].csv", "[b]u", "u :smile:"])
+def test_names_are_no_markup(name):
+    stream = Terminal()
+    with display(True, stream) as callbacks:
+        Monitor(callbacks=callbacks).report("inputs", 0, 1, 1.0, 1.0, {name: 1.0})
+    assert f"{name}: 1.0e+00" in stream.getvalue() and "[dim]" not in stream.getvalue()
+
+
 @pytest.mark.parametrize("show, stream", [(False, io.StringIO()), (False, Terminal()), (None, io.StringIO())])
 def test_nothing_where_it_is_not_wanted(show, stream):
     assert shown(show, stream) == ""

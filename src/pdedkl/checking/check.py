@@ -14,9 +14,11 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
+from ..domain import Domain
 from ..inference import Posterior, condition
 from ..inference.calibration import WIDTH, calibration_of
 from ..observations import Learned, Observation
+from ..shown import Written, over
 from ..training.starts import with_noise
 
 # Error bars are right if so many of the values are in the 95 % interval, and `z` is of this size.
@@ -64,8 +66,8 @@ class Comparison:
         return Z[0] <= self.z_rms <= Z[1] and COVERED[0] <= self.coverage <= COVERED[1]
 
 
-@dataclass(frozen=True)
-class Verdict:
+@dataclass(frozen=True, repr=False)
+class Verdict(Written):
     """What fresh values say of a posterior.
 
     `error_u` is the estimated error of `u` inside, relative to its size (not relative where `u` is zero). `ruled_by` is
@@ -100,6 +102,7 @@ class Verdict:
 
 def check(posterior: Posterior, problem: Any, n: int = 500, seed: int = 0) -> Verdict:
     """Compare a posterior with `n` fresh values each of the source and of the conditions of its problem."""
+    _check_problem(posterior, problem)
     fresh = problem.fresh(n, seed=seed, purpose="check")
     inside = problem.interior(n, seed)
     # The error may be that of a few corners: many points see them.
@@ -117,6 +120,26 @@ def check(posterior: Posterior, problem: Any, n: int = 500, seed: int = 0) -> Ve
         compared_with="nothing" if posterior.calibration is None else posterior.calibration.source,
         comparisons=comparisons,
     )
+
+
+def _check_problem(posterior: Posterior, problem: Any) -> None:
+    """Only a problem knows its source and its conditions everywhere, and so has fresh values to compare with."""
+    if not all(callable(getattr(problem, name, None)) for name in ("fresh", "interior")):
+        known = posterior.model.kernel
+        example = f"Problem(domain, operator, source, conditions) over {over(known.layout)}"
+        described = problem if isinstance(problem, Domain) else f"a {type(problem).__name__}"
+        more = (
+            " A Domain has no source and no conditions: measurements at points of your own are compared with "
+            "posterior.predict(points)."
+            if isinstance(problem, Domain)
+            else " To compare with values of your own use posterior.predict(points)."
+        )
+        raise TypeError(f"check(problem) needs the problem that was solved, a {example}: got {described}.{more}")
+    if problem.domain.layout != posterior.model.kernel.layout:
+        raise ValueError(
+            f"check(problem) needs the problem that was solved: this one is over {over(problem.domain.layout)}, and "
+            f"the posterior is over {over(posterior.model.kernel.layout)}."
+        )
 
 
 def _comparison(posterior: Posterior, fresh: Observation, inside: np.ndarray, size_of_u: float) -> Comparison:

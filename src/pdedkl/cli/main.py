@@ -1,15 +1,23 @@
-"""Where the command line starts, and how it ends: 0 if all went well, 1 for a failed run, 2 for a mistake in asking."""
+"""Where the command line starts, and how it ends.
+
+0 if all went well, 1 for a run that failed or a folder in use, 2 for a mistake in asking, 130 after Ctrl-C.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from types import TracebackType
 from typing import Any
 
 import typer
 
+from ..locks import BusyError
+
 from . import solve, inspect, reproduce  # isort: skip  (the order in which --help lists them)
 from .app import RequestError, app
+from .encoding import clean, forgive
 
 __all__ = ["inspect", "reproduce", "solve"]  # importing them adds their commands
 
@@ -19,22 +27,44 @@ Complaint: type[Any] = typer.BadParameter.__mro__[2]
 
 def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
+    forgive()
     if "--debug" not in given:
         sys.excepthook = _one_sentence
     try:
         # Not app(…), which would set a hook of its own.
-        typer.main.get_command(app)([item for item in given if item != "--debug"], "pdedkl", standalone_mode=False)
+        code = _command()([item for item in given if item != "--debug"], "pdedkl", standalone_mode=False)
+        sys.stdout.flush()
     except RequestError as error:
-        _say(str(error))
-        sys.exit(2)
+        _end(2, str(error))
+    except BusyError as error:
+        _end(1, str(error))
     except Complaint as error:
-        _say(error.format_message())
-        sys.exit(2)
+        _end(2, error.format_message())
     except (typer.Abort, KeyboardInterrupt):
-        _say("stopped.")
-        sys.exit(130)
+        _end(130, "stopped.")
     except typer.Exit as error:
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.filename is not None or error.errno not in (errno.ENOSPC, errno.EPIPE, errno.EIO):
+            raise
+        # All files are written under their names (files.py), so this is what was printed.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python fails once more at its end
+        _end(1, f"could not write to standard output: {error.strerror}.")
+    else:
+        # typer returns the status of an Exit that it has caught, which is 130 for Ctrl-C.
+        if isinstance(code, int) and code:
+            _end(code, "stopped." if code == 130 else "")
+
+
+def _command() -> Any:
+    """The commands, with flags shown as what they are: an option without a value."""
+    group = typer.main.get_command(app)
+    context = group.context_class(group)
+    for command in (group, *getattr(group, "commands", {}).values()):
+        for option in command.get_params(context):
+            if getattr(option, "is_flag", False):
+                option.metavar = ""
+    return group
 
 
 def _one_sentence(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> Any:
@@ -43,6 +73,11 @@ def _one_sentence(kind: type[BaseException], error: BaseException, _: TracebackT
     _say(f"{text} ({kind.__name__}; --debug shows where)")
 
 
+def _end(code: int, message: str) -> None:
+    _say(message)
+    sys.exit(code)
+
+
 def _say(message: str) -> None:
     if message:
-        print(f"pdedkl: {' '.join(message.split())}", file=sys.stderr)
+        print(f"pdedkl: {clean(' '.join(message.split()))}", file=sys.stderr)

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .app import SCHEDULER, app, console, mistakes
+from .app import SCHEDULER, TRUST, Stopped, app, console, held, mistakes, print_json, tell
+from .encoding import clean
 
 
 class Model(StrEnum):
@@ -30,32 +31,45 @@ class Sampler(StrEnum):
 
 
 PROBLEM = typer.Argument(help="A built-in problem (see: pdedkl problems), or a Python file that defines `problem`.")
-DIM = typer.Option(min=1, help="Dimension of space, for built-in problems.")
-BOUNDARY = typer.Option(min=0, help="Points on the boundary.")
-INITIAL = typer.Option(min=0, help="Points at the initial time.")
-SOURCE = typer.Option(min=0, help="Points of the source.")
-NOISE = typer.Option(min=0.0, help="Noise on the values of u, relative to their standard deviation.")
-DATA = typer.Option(help="A table of measured values: columns of the coordinates, u, and noise if it is known.")
-OUT = typer.Option(help="The folder of the run; by default runs/PROBLEM-… .")
-ACCURACY = typer.Option(help="Stop once values follow from each other with this relative error, such as 1e-2.")
+FOLDER = typer.Argument(help="The folder of a run.")
+DIM = typer.Option(metavar="N", min=1, help="Dimension of space, for built-in problems.")
+MODEL = typer.Option(help="Deep kernel, linear map, or Gaussian process.")
+RECIPE = typer.Option(help="How to train: ours, or as in the paper.")
+BOUNDARY = typer.Option(metavar="N", min=0, help="Points on the boundary; by default the problem says.")
+INITIAL = typer.Option(metavar="N", min=0, help="Points at the initial time; by default the problem says.")
+SOURCE = typer.Option(metavar="N", min=0, help="Points of the source; by default the problem says.")
+NOISE = typer.Option(metavar="X", min=0.0, help="Noise on the values of u, relative to their standard deviation.")
+SAMPLER = typer.Option(metavar="NAME", help=f"How points are placed: {', '.join(Sampler)}.")
+DATA = typer.Option(
+    metavar="FILE",
+    help="A table of measured values: columns x[0], x[1], …, t (as in Python), u, and noise if it is known. "
+    "May be given again.",
+)
+SEED = typer.Option(metavar="N", min=0, help="The seed of all random numbers.")
+LATENT_DIM = typer.Option(metavar="N", min=1, help="Latent coordinates; chosen by default.")
+OUT = typer.Option(metavar="FOLDER", help="The folder of the run; by default runs/PROBLEM-… .")
+ACCURACY = typer.Option(
+    metavar="X", help="Stop once values follow from each other with this relative error, such as 1e-2."
+)
 FORCE = typer.Option("--force", help="Replace the run that the folder holds.")
 JSON = typer.Option("--json", help="Print metrics.json on standard output, and all else on standard error.")
+COUNT = {"metavar": "N", "min": 1}
 
 
 @app.command()
 def solve(
     problem: Annotated[str, PROBLEM],
     dim: Annotated[int | None, DIM] = None,
-    model: Annotated[Model, typer.Option(help="Deep kernel, linear map, or Gaussian process.")] = Model.dkl,
-    recipe: Annotated[Recipe, typer.Option(help="How to train: ours, or as in the paper.")] = Recipe.default,
+    model: Annotated[Model, MODEL] = Model.dkl,
+    recipe: Annotated[Recipe, RECIPE] = Recipe.default,
     boundary: Annotated[int | None, BOUNDARY] = None,
     initial: Annotated[int | None, INITIAL] = None,
     source: Annotated[int | None, SOURCE] = None,
     noise: Annotated[float, NOISE] = 0.0,
-    sampler: Annotated[Sampler, typer.Option(help="How points are placed.")] = Sampler.uniform,
+    sampler: Annotated[Sampler, SAMPLER] = Sampler.uniform,
     data: Annotated[list[Path] | None, DATA] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    latent_dim: Annotated[int | None, typer.Option(min=1, help="Latent coordinates; chosen by default.")] = None,
+    seed: Annotated[int, SEED] = 0,
+    latent_dim: Annotated[int | None, LATENT_DIM] = None,
     accuracy: Annotated[float | None, ACCURACY] = None,
     out: Annotated[Path | None, OUT] = None,
     force: Annotated[bool, FORCE] = False,
@@ -82,49 +96,62 @@ def solve(
         version=__version__,
     )
     folder = Folder(out or Path("runs") / _name(config))
-    with mistakes():
-        _check(config)
-        folder.begin(config, force=force)
-    _run(folder, json)
+    with held(folder.locked()):
+        with mistakes():
+            folder.check_free(force)
+            _check(config)
+            folder.begin(config, force=force)
+        _run(folder, json)
 
 
 @app.command()
-def resume(folder: Annotated[Path, typer.Argument(help="The folder of a run.")], json: Annotated[bool, JSON] = False):
+def resume(
+    folder: Annotated[Path, FOLDER], trust: Annotated[bool, TRUST] = False, json: Annotated[bool, JSON] = False
+) -> None:
     """Go on with a run that was stopped or killed; its result is the same as if it had not been."""
-    from ..runs.folder import Folder
+    from ..runs.folder import REPORT, Folder
+    from .inspect import report
 
     found = Folder(folder)
     with mistakes():
-        config = found.config()
-        if found.finished:
-            console(error=True).print(f"{folder} is finished already.")
-            _show(found, found.metrics(), json)
-            return
-        _check(config, found.path)
-    _run(found, json)
+        found.config()
+        finished = found.finished
+    if finished:
+        tell(f"{folder} is finished already.")
+        if not (found / REPORT).is_file():
+            report(folder, trust)
+        with mistakes():
+            metrics = found.metrics()
+        _show(found, metrics, json)
+        return
+    with held(found.locked()):
+        with mistakes():
+            _check(found.config(), found, trust)
+        _run(found, json, trust)
 
 
 @app.command()
 def search(
     problem: Annotated[str, PROBLEM],
     dim: Annotated[int | None, DIM] = None,
-    latent_dims: Annotated[str, typer.Option(help="Which to choose from, as 1-20 or 1,2,4,8.")] = "1-20",
-    initial_evaluations: Annotated[int, typer.Option(min=1, help="Random values to begin with.")] = 4,
-    evaluations: Annotated[int, typer.Option(min=1, help="Values to train in all.")] = 10,
-    acquisition: Annotated[str, typer.Option(help="ei, ucb or pi.")] = "ei",
-    workers: Annotated[int, typer.Option(min=1, help="Values to train at a time, each in a process.")] = 1,
+    latent_dims: Annotated[str, typer.Option(metavar="LIST", help="What to choose from: 1-20, or 1,2,4,8.")] = "1-20",
+    initial_evaluations: Annotated[int, typer.Option(**COUNT, help="Random values to begin with.")] = 4,
+    evaluations: Annotated[int, typer.Option(**COUNT, help="Values to train in all.")] = 10,
+    acquisition: Annotated[str, typer.Option(metavar="NAME", help="How the next is chosen: ei, ucb or pi.")] = "ei",
+    workers: Annotated[int, typer.Option(**COUNT, help="Values to train at a time, each in a process.")] = 1,
     scheduler: Annotated[str | None, SCHEDULER] = None,
-    model: Annotated[Model, typer.Option()] = Model.dkl,
-    recipe: Annotated[Recipe, typer.Option()] = Recipe.default,
+    model: Annotated[Model, MODEL] = Model.dkl,
+    recipe: Annotated[Recipe, RECIPE] = Recipe.default,
     boundary: Annotated[int | None, BOUNDARY] = None,
     initial: Annotated[int | None, INITIAL] = None,
     source: Annotated[int | None, SOURCE] = None,
     noise: Annotated[float, NOISE] = 0.0,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder of its state, table and plot.")] = None,
+    seed: Annotated[int, SEED] = 0,
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Folder of its state and plot.")] = None,
 ) -> None:
     """Find the latent dimension by Bayesian optimisation of the training objective."""
     from ..jobs import open_pool
+    from ..locks import locked
     from ..runs.folder import Config
 
     config = Config(
@@ -144,59 +171,112 @@ def search(
         if scheduler is not None:
             open_pool(workers, scheduler).close()
         found, data = _check(config)
-        folder.mkdir(parents=True, exist_ok=True)
     from .. import search as run
 
-    result = run(
-        found,
-        data,
-        latent_dims=values,
-        initial=min(initial_evaluations, evaluations),
-        evaluations=evaluations,
-        acquisition=acquisition,
-        workers=workers,
-        scheduler=scheduler,
-        state=folder / "search.json",
-        seed=seed,
-        recipe=recipe.value,
-        model=model.value,
-        progress=True,
-    )
-    result.plot(folder / "search.png")
-    typer.echo(result.table())
-    typer.echo(f"best latent dimension: {result.best['latent_dim']}; {folder / 'search.png'}")
+    with held(locked(folder)):
+        try:
+            result = run(
+                found,
+                data,
+                latent_dims=values,
+                initial=min(initial_evaluations, evaluations),
+                evaluations=evaluations,
+                acquisition=acquisition,
+                workers=workers,
+                scheduler=scheduler,
+                state=folder / "search.json",
+                seed=seed,
+                recipe=recipe.value,
+                model=model.value,
+                progress=True,
+            )
+        except KeyboardInterrupt:
+            tell("Stopped; the same command goes on where it was.")
+            raise Stopped from None
+        typer.echo(result.table())
+        typer.echo(f"best latent dimension: {result.best['latent_dim']}")
+        result.plot(folder / "search.png")
+        typer.echo(clean(str(folder / "search.png")))
 
 
-def _check(config: Any, folder: Path = Path()) -> Any:
+def _check(config: Any, folder: Any = None, trust: bool = False) -> Any:
     """Build problem and data once before anything is written, so that mistakes cost nothing."""
-    console(error=True).print("[dim]reading the problem …")
+    tell("reading the problem …", style="dim")
     from ..cache import use_compilation_cache
     from ..runs.inputs import data_of, problem_of
     from ..training.fit import check_accuracy
 
     check_accuracy(config.accuracy, config.recipe)
     use_compilation_cache()
-    problem = problem_of(config, folder)
-    return problem, data_of(config, problem, folder)
+    problem = problem_of(config, folder, trust)
+    return problem, data_of(config, problem, folder, trust)
 
 
-def _run(folder: Any, json: bool) -> None:
+def _run(folder: Any, json: bool, trust: bool = False) -> None:
+    """Train, save, and write the report; Ctrl-C ends the part that is under way."""
     from ..runs.solve import solve as run
+    from .interrupts import Interrupts
 
-    metrics = run(folder, progress=True)
-    if not folder.finished:
-        console(error=True).print(f"Stopped; go on with: pdedkl resume {folder.path}")
-        raise typer.Exit(130)
+    again = f"pdedkl resume {folder.path}"
+    ctrl_c, failed = Interrupts(), False
+
+    def saved(posterior: Any) -> None:
+        ctrl_c.stage = "measuring"
+        if posterior.training.stopped is not None:
+            tell(f"Stopped. {folder.path} has the best model so far: pdedkl predict works. Go on with: {again}")
+
+    def conclude(folder: Any, solved: Any) -> None:
+        nonlocal failed
+        failed = _report(folder, solved, ctrl_c)
+
+    try:
+        with ctrl_c.handled():
+            metrics = run(folder, callbacks=[ctrl_c.asked], progress=True, trust=trust, saved=saved, conclude=conclude)
+    except KeyboardInterrupt:
+        tell(f"Ended at once; go on with: {again}")
+        raise Stopped from None
     _show(folder, metrics, json)
+    if ctrl_c.skip or metrics["stopped"] is not None:
+        raise Stopped
+    if failed:
+        raise typer.Exit(1)
+
+
+def _report(folder: Any, solved: Any, ctrl_c: Any) -> bool:
+    """Whether something of the report could not be made; the run is kept all the same."""
+    from ..runs.solve import report
+
+    ctrl_c.stage = "report"
+    try:
+        if ctrl_c.skip:
+            raise KeyboardInterrupt
+        tell("Writing the report; Ctrl-C skips it.", style="dim")
+        failed = report(folder, solved)
+    except KeyboardInterrupt:
+        tell(f"The report was skipped; make it with: pdedkl report {folder.path}")
+        return False
+    return incomplete(failed)
+
+
+def incomplete(failed: list[str]) -> bool:
+    """Say what of a report could not be made; whether there is something."""
+    for what in failed:
+        tell(f"Not in the report, since it could not be made: {what}")
+    return bool(failed)
 
 
 def _show(folder: Any, metrics: dict, json: bool) -> None:
-    from .tables import of_check, of_run
+    from ..runs.folder import METRICS, REPORT
+    from .tables import of_check, show_run
 
     if json:
-        typer.echo((folder / "metrics.json").read_text(encoding="utf-8"), nl=False)
-    found = [of_run(metrics), *([of_check(metrics["check"])] if metrics.get("check") else [])]
-    console(error=json).print(*found, f"Report: {folder / 'report.html'}", sep="\n")
+        print_json((folder / METRICS).read_text(encoding="utf-8"))
+    out = console(error=json)
+    show_run(out, metrics)
+    if metrics.get("check"):
+        out.print(clean(of_check(metrics["check"])))
+    if (folder / REPORT).is_file():
+        out.print(clean(f"Report: {folder / REPORT}"), soft_wrap=True)
 
 
 def _name(config: Any) -> str:

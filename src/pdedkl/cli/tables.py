@@ -1,10 +1,51 @@
-"""Tables for the terminal."""
+"""Tables for the terminal. One that is too wide for it is printed as a list, so that nothing is cut off."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from rich.measure import Measurement
 from rich.table import Table
+
+from .encoding import shown
+
+TEXTS = ("", "run", "problem", "model", "recipe", "name", "equation", "dimensions")  # columns that are no numbers
+HEADS = ("run", "problem", "dim", "model", "recipe", "seed", "n_u", "n_f", "error_u", "error_f", "0.95 of u", "s")
+
+
+def show(console: Any, heads: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", caption: str = "") -> None:
+    """A table where there is room for it; elsewhere one that is turned by 90°, or a list with a line for each entry."""
+    rows = [[shown(cell, console.encoding) for cell in row] for row in rows]
+    justify: list[Any] = ["left" if name in TEXTS else "right" for name in heads]
+    upright = _table(heads, rows, justify)
+    turned = _table(["", *(row[0] for row in rows)], list(zip(heads[1:], *(row[1:] for row in rows))))
+    if title:
+        console.print(shown(title, console.encoding), style="bold", soft_wrap=True)
+    if _fits(console, upright):
+        console.print(upright)
+    elif len(rows) > 1 and _fits(console, turned):
+        console.print(turned)
+    else:
+        room = max(map(len, heads)) + 2
+        for row in rows:
+            entries = [f"{name:<{room}}{value}".rstrip() for name, value in zip(heads, row) if value]
+            console.print("\n".join([*entries, ""]), soft_wrap=True)
+    if caption:
+        console.print(shown(caption, console.encoding), soft_wrap=True)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], justify: Sequence[Any] = ()) -> Table:
+    table = Table()
+    for place, name in enumerate(heads):
+        table.add_column(name, justify=justify[place] if justify else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _fits(console: Any, table: Table) -> bool:
+    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width
 
 
 def number(value: Any) -> str:
@@ -13,53 +54,58 @@ def number(value: Any) -> str:
     return f"{value:.2e}" if isinstance(value, float) else str(value)
 
 
-def of_run(metrics: dict[str, Any]) -> Table:
+def percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
+
+
+def show_run(console: Any, metrics: dict[str, Any]) -> None:
     """The short table after a run: `u` and `f` beside what a constant and a straight line would get."""
-    title = f"{metrics['problem']}, {metrics['n_u']} values of u and {metrics['n_f']} of f, {metrics['kernel']}"
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for name in ("", "relative error", "95 % interval covers", "z-score RMS", "best constant", "best line"):
-        table.add_column(name, justify="left" if not name else "right")
+    rows = []
     for kind in ("u", "f"):
-        covered = (metrics[f"coverage_{kind}"] or {}).get("0.95")
         error = number(metrics[f"error_{kind}"])
         if metrics.get(f"error_{kind}_relative") is False:
             error += " (absolute: the truth is zero)"
-        table.add_row(
-            kind,
-            error,
-            "–" if covered is None else f"{covered:.1%}",
-            number(metrics[f"z_rms_{kind}"]),
-            number(metrics["constant_u"]) if kind == "u" else "",
-            number(metrics["line_u"]) if kind == "u" else "",
+        rows.append(
+            [
+                kind,
+                error,
+                percent((metrics[f"coverage_{kind}"] or {}).get("0.95")),
+                number(metrics[f"z_rms_{kind}"]),
+                number(metrics["constant_u"]) if kind == "u" else "",
+                number(metrics["line_u"]) if kind == "u" else "",
+            ]
         )
-    table.caption = f"{metrics['train_seconds']:.0f} s of training, {metrics['compile_seconds']:.0f} s of it compiling"
-    return table
+    show(
+        console,
+        ("", "relative error", "in 95 % interval", "z-score", "best constant", "best line"),
+        rows,
+        f"{metrics['problem']}, {metrics['n_u']} values of u and {metrics['n_f']} of f, {metrics['kernel']}",
+        f"{metrics['train_seconds']:.0f} s of training, {metrics['compile_seconds']:.0f} s of it compiling",
+    )
 
 
 def of_check(found: dict[str, Any]) -> str:
     """What fresh values of source and conditions say, in two sentences."""
-    covered = ", ".join(f"{row['coverage']:.1%} of {row['name']}" for row in found["comparisons"])
+    covered = ", ".join(f"{percent(row['coverage'])} of {row['name']}" for row in found["comparisons"])
     kind = "calibrated" if found["calibrated"] else "not calibrated"
+    error = "not known" if found["error_u"] is None else f"about {found['error_u']:.1e}"
     return (
-        f"Check on fresh values: {kind} (95 % intervals hold {covered}); the error of u is about "
-        f"{found['error_u']:.1e}, ruled by {found['ruled_by']}. {found['advice']}"
+        f"Check on fresh values: {kind} (95 % intervals hold {covered}); the error of u is {error}, "
+        f"ruled by {found['ruled_by']}. {found['advice']}"
     )
 
 
-def of_runs(runs: dict[str, dict[str, Any]]) -> Table:
+def show_runs(console: Any, runs: dict[str, dict[str, Any]]) -> None:
     """Runs side by side."""
-    table = Table()
-    heads = ("run", "problem", "dim", "model", "recipe", "seed", "n_u", "n_f", "error_u", "error_f", "0.95 of u", "s")
-    for name in heads:
-        table.add_column(name, justify="right" if name in heads[5:] else "left")
-    for name, found in runs.items():
-        covered = (found["coverage_u"] or {}).get("0.95")
-        table.add_row(
-            name,
-            *(str(found[key]) for key in ("problem", "dim", "model", "recipe", "seed", "n_u", "n_f")),
+    rows = [
+        [
+            name + (" (stopped)" if found.get("stopped") else ""),
+            *(str(found[key]) for key in HEADS[1:8]),
             number(found["error_u"]),
             number(found["error_f"]),
-            "–" if covered is None else f"{covered:.1%}",
+            percent((found["coverage_u"] or {}).get("0.95")),
             f"{found['train_seconds']:.0f}",
-        )
-    return table
+        ]
+        for name, found in runs.items()
+    ]
+    show(console, HEADS, rows)

@@ -17,9 +17,15 @@ Layer = TypeVar("Layer", Array, Jet)
 
 
 class Embedding(eqx.Module):
-    """A map `h` from normalised inputs in `[-1, 1]^d` to `latent_dim` latent coordinates.
+    """A map `h` from inputs, scaled to `[-1, 1]^d`, to latent coordinates.
 
-    `forward` is written once and serves both for values (arrays) and for jets: build it from `dense` and `activate`.
+    **Arguments:** none. This is the base class; `docs/extending.md` shows how to add an embedding.
+
+    !!! example
+        ```python
+        embedding: pk.Embedding = pk.Affine([[1.0, 1.0, 0.0]])
+        assert embedding(jnp.ones(3)) == 2.0
+        ```
     """
 
     @property
@@ -28,10 +34,36 @@ class Embedding(eqx.Module):
         """How many inputs it takes; `None` if any number will do."""
 
     @abc.abstractmethod
-    def latent_dim(self, input_dim: int) -> int: ...
+    def latent_dim(self, input_dim: int) -> int:
+        """The number of latent coordinates.
+
+        **Arguments:**
+
+        - `input_dim`: the number of inputs.
+
+        **Returns:** a number.
+
+        !!! example
+            ```python
+            assert pk.IdentityEmbedding().latent_dim(3) == 3
+            ```
+        """
 
     @abc.abstractmethod
-    def forward(self, x: Layer) -> Layer: ...
+    def forward(self, x: Layer) -> Layer:
+        """`h(x)`, for an array or for a jet. It is written once, from `dense` and `activate`, and serves both.
+
+        **Arguments:**
+
+        - `x`: the inputs of one point, as an array or as a `Jet`.
+
+        **Returns:** the same kind, with the latent coordinates.
+
+        !!! example
+            ```python
+            assert (pk.IdentityEmbedding().forward(jnp.ones(3)) == 1.0).all()
+            ```
+        """
 
     def __call__(self, x: Float[Array, " d"]) -> Float[Array, " h"]:
         return self.forward(x)

@@ -12,7 +12,15 @@ from .base import Embedding, Layer, Linear, dense, lecun
 
 
 class IdentityEmbedding(Embedding):
-    """`h(x) = x`: a Gaussian process on the inputs themselves (the paper's PDE-GP)."""
+    """`h(x) = x`: a Gaussian process on the inputs themselves (the paper's PDE-GP).
+
+    **Arguments:** none.
+
+    !!! example
+        ```python
+        kernel = pk.deep(domain, pk.IdentityEmbedding())
+        ```
+    """
 
     @property
     def input_dim(self) -> None:
@@ -26,7 +34,18 @@ class IdentityEmbedding(Embedding):
 
 
 class Affine(Embedding):
-    """`h(x) = W x + w`, given as arrays, or drawn: `Affine.drawn(d, h, key=key)`."""
+    """`h(x) = W x + w`, a linear map that is learned.
+
+    **Arguments:**
+
+    - `matrix`: `W`, with one row for each latent coordinate.
+    - `offset`: `w`; zero by default.
+
+    !!! example
+        ```python
+        embedding = pk.Affine([[1.0, 1.0, 0.0]], offset=[0.5])
+        ```
+    """
 
     layer: Linear
 
@@ -41,6 +60,21 @@ class Affine(Embedding):
 
     @classmethod
     def drawn(cls, input_dim: int, latent_dim: int, *, key: PRNGKeyArray) -> Affine:
+        """A random matrix with entries of variance `1/input_dim`, and no offset.
+
+        **Arguments:**
+
+        - `input_dim`: the number of inputs.
+        - `latent_dim`: the number of latent coordinates.
+        - `key`: a random key of JAX.
+
+        **Returns:** an `Affine`.
+
+        !!! example
+            ```python
+            embedding = pk.Affine.drawn(3, 2, key=jax.random.key(0))
+            ```
+        """
         return cls(lecun(input_dim, latent_dim, key=key).matrix)
 
     @property

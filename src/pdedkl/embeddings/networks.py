@@ -12,7 +12,23 @@ from .jets import Jet
 
 
 class MLP(Embedding):
-    """`depth` hidden layers of `width` units and a linear output; the paper uses four layers of 200 with GELU."""
+    """A network of `depth` hidden layers with `width` units each, and a linear output. The paper uses four layers of
+    200.
+
+    **Arguments:**
+
+    - `input_dim`: the number of inputs.
+    - `latent_dim`: the number of latent coordinates.
+    - `width`: units in each hidden layer.
+    - `depth`: how many hidden layers there are.
+    - `activation`: `"gelu"`, `"tanh"`, `"silu"`, `"sine"` or `"square"`.
+    - `key`: a random key of JAX, for the weights.
+
+    !!! example
+        ```python
+        embedding = pk.MLP(3, 2, width=16, depth=2, key=jax.random.key(0))
+        ```
+    """
 
     layers: tuple[Linear, ...]
     activation: Activation
@@ -50,7 +66,22 @@ class MLP(Embedding):
 
 
 class Residual(Embedding):
-    """`h(x) = W x + N(x)`: a linear map plus a small network, since most solutions vary along few directions."""
+    """`h(x) = W x + N(x)`: a linear map plus a small network, since most solutions vary along few directions.
+
+    **Arguments:**
+
+    - `input_dim`: the number of inputs.
+    - `latent_dim`: the number of latent coordinates.
+    - `width`: units in each hidden layer of the network.
+    - `depth`: how many hidden layers there are.
+    - `activation`: `"gelu"`, `"tanh"`, `"silu"`, `"sine"` or `"square"`.
+    - `key`: a random key of JAX, for the weights.
+
+    !!! example
+        ```python
+        embedding = pk.Residual(3, 2, width=16, key=jax.random.key(0))
+        ```
+    """
 
     linear: Linear
     network: MLP
@@ -81,9 +112,21 @@ class Residual(Embedding):
 
 
 class Bottleneck(Embedding):
-    """`h(x) = N(P x)`: a network behind a linear map to a few dimensions.
+    """`h(x) = N(P x)`: a network behind a linear map `P` to a few dimensions.
 
-    After `P` the number of directions of a jet is at most the number of rows of `P`, whatever the input dimension.
+    After `P` a jet has at most as many directions as `P` has rows, whatever the number of inputs is.
+
+    **Arguments:**
+
+    - `input_dim`: the number of inputs.
+    - `network`: the network `N`, an `MLP` or a `Residual`; the number of its inputs is that of the rows of `P`.
+    - `key`: a random key of JAX, for `P`.
+
+    !!! example
+        ```python
+        inner, outer = jax.random.split(jax.random.key(0))
+        embedding = pk.Bottleneck(3, pk.MLP(2, 2, width=16, key=inner), key=outer)
+        ```
     """
 
     projection: Linear

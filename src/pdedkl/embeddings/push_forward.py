@@ -20,9 +20,11 @@ class Normalisation(eqx.Module):
     centre: Float[Array, " d"]
     scale: Float[Array, " d"]
     layout: Layout = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(default=(), static=True)
 
     def __init__(self, domain: Domain) -> None:
         self.layout = domain.layout
+        self.names = domain.coordinate_names
         self.centre = jnp.asarray(0.5 * (domain.lower + domain.upper))
         self.scale = jnp.asarray(2.0 / (domain.upper - domain.lower))
 

@@ -55,6 +55,11 @@ class Calibration(eqx.Module):
             return below
         return jnp.maximum(below, jnp.sqrt(below * self.factors[above]))
 
+    def _in_words(self) -> str:
+        """The factors in words."""
+        factors = [f"{float(f):.2g} (order {k})" for f, k in zip(self.factors, self.orders)]
+        return f"times {', '.join(factors)}, from {self.source}"
+
 
 class Compared(NamedTuple):
     """Errors `y − m` of operators of one order, the variance that was claimed, that of the noise of `y`, how much each

@@ -47,8 +47,22 @@ def negative_log_evidence(
 ) -> tuple[Float[Array, ""], EvidenceInfo]:
     """`−log p(y)`, the training objective, and how it was computed.
 
-    Differentiable in reverse mode with respect to the model: `eqx.filter_grad(…, has_aux=True)`. `solver` and `mesh`
-    are those of `condition`; without the Gram matrix a small part of the log-determinant is an estimate.
+    It is differentiable in reverse mode with respect to the model: `eqx.filter_grad(…, has_aux=True)`.
+
+    **Arguments:**
+
+    - `model`: the `Model`.
+    - `observations`: an `Observation` or a list of them.
+    - `solver`: `"dense"`, by a Cholesky factorisation; `"iterative"`, without the Gram matrix, where a small part of
+      the log-determinant is an estimate; `"auto"`, the first if it fits into memory.
+    - `mesh`: devices of JAX that share the rows of the matrix, in iterative solves.
+
+    **Returns:** the value, and an `EvidenceInfo` with the jitter that the factorisation needed.
+
+    !!! example
+        ```python
+        value, info = pk.negative_log_evidence(pk.Model(pk.ard(domain), data), data)
+        ```
     """
     require_float64()
     if not isinstance(model, Model):

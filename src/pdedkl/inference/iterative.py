@@ -43,7 +43,7 @@ MOST_COLUMNS = 2000
 MOST_STEPS = 1000
 # Errors of the mean, relative to the prior's standard deviation, are of this size times the square root of `yᵀ K⁻¹ y`.
 TOLERANCE = 1e-11
-# What so many steps have gained is taken for the error before them.
+# The gain over the last `WINDOW` steps estimates the error before them (Hestenes and Stiefel).
 WINDOW = 5
 
 

@@ -48,6 +48,15 @@ def check_fits(n: int, matrices: int, what: str = "observed values") -> None:
         )
 
 
+def check_points_fit(n: int, dim: int) -> None:
+    """Refuse points that even alone do not fit, before any is drawn: drawing them takes two arrays of `n × dim`."""
+    if (lacking := _lacking(2 * n * dim, available_bytes())) is not None:
+        raise MemoryError(
+            f"{n} points of {dim} coordinates need {lacking.words} are free: use fewer points "
+            f"(at most {lacking.there // (16 * dim)} fit), fewer dimensions, or a machine with more memory."
+        )
+
+
 def most_that_fit(matrices: int) -> int:
     """The largest `n` of which this machine holds so many arrays of `n × n` doubles, where the platform says so."""
     usable = _usable_bytes()

@@ -1,7 +1,8 @@
 """Kernels: profiles, sums over latent groups, sums of components, and the one covariance formula."""
 
 from .covariance import covariance, covariances
-from .kernel import BaseKernel, Component, Kernel, additive, ard, deep
+from .families import additive, ard, deep
+from .kernel import BaseKernel, Component, Kernel
 from .profiles import Matern, Matern52, Matern72, Matern92, Profile, RationalQuadratic, SquaredExponential
 
 __all__ = [

@@ -15,6 +15,7 @@ from ..domain import Domain, Layout
 from ..embeddings import Embedding, IdentityEmbedding, LatentJet, Normalisation, push_forward
 from ..operators import Operator
 from ..precision import require_float64
+from ..shown import Rows, Shown, known, over, plural, span
 from .covariance import covariance, covariances
 from .profiles import Profile, SquaredExponential
 
@@ -75,8 +76,26 @@ class BaseKernel(eqx.Module):
         return sizes
 
 
-class Component(eqx.Module):
-    """One term of a kernel: an embedding, and a base kernel with ARD length scales on its latent coordinates."""
+class Component(Shown, eqx.Module):
+    """One term of a kernel: `k(q, q') = Σ_g σ_g² φ(|z_g − z'_g|²/2)` with latent coordinates `z = h(q)`.
+
+    `φ` is a profile, and `g` runs over groups of latent coordinates, each divided by its length scale.
+
+    **Arguments:**
+
+    - `domain`: where the points live. Inputs are scaled to `[-1, 1]` before the embedding.
+    - `embedding`: the map `h` to latent coordinates.
+    - `profile`: the base kernel, such as `SquaredExponential()` (the default) or `Matern52()`.
+    - `groups`: lists of latent coordinates, one list for each group; all in one group by default.
+    - `variance`: `σ²`, one number, or one for each group.
+    - `lengthscale`: one number, or one for each latent coordinate.
+
+    !!! example
+        ```python
+        component = pk.Component(domain, pk.IdentityEmbedding(), groups=[(0, 1), (2,)])
+        kernel = pk.Kernel((component,))
+        ```
+    """
 
     embedding: Embedding
     base: BaseKernel
@@ -115,14 +134,27 @@ class Component(eqx.Module):
 
     @property
     def latent_dim(self) -> int:
+        """The number of latent coordinates."""
         return self.log_lengthscale.shape[0]
 
     def jets(
         self, operator: Operator, points: Float[Array, "n d"], move: Float[Array, " d"] | None = None
     ) -> LatentJet:
-        """All points pushed through the network once, in units of the length scales.
+        """`A` at each point as an operator on the latent space. The points go through the network once.
 
-        With a move `s` these are the jets of `A S_s`: coefficients at `q`, the rest at `q + s`.
+        **Arguments:**
+
+        - `operator`: the operator `A`, of order two or less.
+        - `points`: an array of shape `(n, d)`.
+        - `move`: a vector `s`, to get the jets of `u ↦ A u(· + s)`: coefficients at `q`, everything else at `q + s`.
+
+        **Returns:** a `LatentJet` with one row for each point, in units of the length scales.
+
+        !!! example
+            ```python
+            component = pk.ard(domain).components[0]
+            assert component.jets(heat, jnp.asarray(points)).z.shape == (20, 3)
+            ```
         """
 
         def one(q: Array) -> LatentJet:
@@ -138,14 +170,58 @@ class Component(eqx.Module):
         return jax.lax.map(jax.checkpoint(one), points, batch_size=size)
 
     def latent(self, q: Float[Array, " d"]) -> Float[Array, " h"]:
+        """The latent coordinates of one point, in units of the length scales.
+
+        **Arguments:**
+
+        - `q`: a point.
+
+        **Returns:** a vector with `latent_dim` entries.
+
+        !!! example
+            ```python
+            z = pk.ard(domain).components[0].latent(jnp.asarray(points[0]))
+            ```
+        """
         return self.embedding(self.normalisation(q)) / jnp.exp(self.log_lengthscale)
 
     def __call__(self, q: Array, q_: Array) -> Array:
         return self.base(self.latent(q), self.latent(q_))
 
+    def _in_words(self) -> str | None:
+        """The profile and what it is of, in words; `None` where the arrays are not known."""
+        if not known(self.log_lengthscale, self.base.log_variance):
+            return None
+        if isinstance(self.embedding, IdentityEmbedding):
+            of = plural(self.latent_dim, "input")
+        else:
+            of = f"{plural(self.latent_dim, 'feature')} of {type(self.embedding).__name__}"
+        groups = f" in {len(self.base.groups)} groups" if len(self.base.groups) > 1 else ""
+        profile = str(self.base.profile).split("(")[0]
+        return f"{profile} of {of}{groups}"
 
-class Kernel(eqx.Module):
-    """A sum of components; `k1 + k2` adds their processes."""
+    def _described(self) -> tuple[str, Rows] | None:
+        if (text := self._in_words()) is None:
+            return None
+        return f"Component over {over(self.normalisation.layout)}: {text}", {
+            "variance": span(np.exp(self.base.log_variance)),
+            "length scale": span(np.exp(self.log_lengthscale)),
+        }
+
+
+class Kernel(Shown, eqx.Module):
+    """A sum of components, the covariance of a sum of independent processes. `k1 + k2` adds two kernels.
+
+    **Arguments:**
+
+    - `components`: a tuple of `Component`s over one domain. `ard`, `additive` and `deep` make kernels of one component.
+
+    !!! example
+        ```python
+        kernel = pk.additive(domain) + pk.ard(domain, lengthscale=2.0)
+        assert kernel(jnp.zeros(3), jnp.zeros(3)) == 2.0
+        ```
+    """
 
     components: tuple[Component, ...]
 
@@ -162,18 +238,58 @@ class Kernel(eqx.Module):
 
     @property
     def layout(self) -> Layout:
+        """The groups of coordinates of its points, each with its size."""
         return self.components[0].normalisation.layout
 
     @property
     def dim(self) -> int:
+        """The number of coordinates of a point."""
         return sum(size for _, size in self.layout)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """One name for each coordinate of a point, such as `x[0]` and `t`."""
+        stored = self.components[0].normalisation.names
+        return stored or tuple(f"{name}[{i}]" if size > 1 else name for name, size in self.layout for i in range(size))
+
+    @property
+    def box(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lower and the upper ends of the coordinates."""
+        normalisation = self.components[0].normalisation
+        centre, half = np.asarray(normalisation.centre), 1.0 / np.asarray(normalisation.scale)
+        return centre - half, centre + half
+
+    @property
     def smoothness(self) -> float:
+        """How often its processes are differentiable in mean square: the highest order of an operator."""
         return min(component.base.profile.smoothness for component in self.components)
 
+    def _in_words(self) -> str | None:
+        """All components in words; `None` where the arrays are not known."""
+        parts = [component._in_words() for component in self.components]
+        return " + ".join(part or "" for part in parts) if all(parts) else None
+
+    def _described(self) -> tuple[str, Rows] | None:
+        if self._in_words() is None:
+            return None
+        rows = {}
+        for number, part in enumerate(self.components, start=1):
+            sizes = span(np.exp(part.base.log_variance)), span(np.exp(part.log_lengthscale))
+            rows[f"term {number}"] = f"{part._in_words()}, variance {sizes[0]}, length scale {sizes[1]}"
+        return f"Kernel over {over(self.layout)}", rows
+
     def check(self, operator: Operator) -> None:
-        """Refuse an operator that the kernel's paths are too rough for."""
+        """Refuse an operator that this kernel is too rough for, or that is of another domain.
+
+        **Arguments:**
+
+        - `operator`: the operator to be observed or predicted.
+
+        !!! example
+            ```python
+            pk.ard(domain).check(heat)
+            ```
+        """
         if operator.layout not in (None, self.layout):
             raise ValueError(
                 f"{operator} and the kernel are of different domains: it acts on {operator.dim} coordinates "
@@ -188,33 +304,6 @@ class Kernel(eqx.Module):
                     f"{operator.order}: use SquaredExponential()"
                     + (' and engine="autodiff".' if operator.order > 2 else ".")
                 )
-
-
-def ard(domain: Domain, profile: Profile | None = None, variance: Numbers = 1.0, lengthscale: Numbers = 1.0) -> Kernel:
-    """A base kernel on the inputs themselves, one length scale each: the paper's PDE-GP."""
-    return deep(domain, IdentityEmbedding(), profile, None, variance, lengthscale)
-
-
-def additive(
-    domain: Domain, profile: Profile | None = None, variance: Numbers | None = None, lengthscale: Numbers = 1.0
-) -> Kernel:
-    """A sum of one-dimensional kernels, one for each input; together of variance one, unless it is given."""
-    groups = [(i,) for i in range(domain.dim)]
-    return deep(
-        domain, IdentityEmbedding(), profile, groups, 1.0 / domain.dim if variance is None else variance, lengthscale
-    )
-
-
-def deep(
-    domain: Domain,
-    embedding: Embedding,
-    profile: Profile | None = None,
-    groups: Sequence[Sequence[int]] | None = None,
-    variance: Numbers = 1.0,
-    lengthscale: Numbers = 1.0,
-) -> Kernel:
-    """A base kernel on a learned embedding, in one group of latent coordinates or several."""
-    return Kernel((Component(domain, embedding, profile, groups, variance, lengthscale),))
 
 
 def _directions(operator: Operator, q: Array) -> int:

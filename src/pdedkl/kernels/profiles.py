@@ -19,22 +19,41 @@ SMALLEST = 1e-300
 
 
 class Profile(eqx.Module):
-    """A correlation `φ(s)`, `φ(0) = 1`, decreasing.
+    """A correlation `φ(s)` of half a squared distance `s`, with `φ(0) = 1`, decreasing.
 
-    `smoothness` is how often its process is differentiable in mean square: the highest order of an operator that may
-    act on it.
+    **Arguments:** none. This is the base class; `docs/extending.md` shows how to add a profile.
+
+    !!! example
+        ```python
+        profile: pk.Profile = pk.Matern52()
+        assert profile(jnp.zeros(())) == 1.0
+        ```
     """
 
     @property
     @abc.abstractmethod
-    def smoothness(self) -> float: ...
+    def smoothness(self) -> float:
+        """How often its process is differentiable in mean square: the highest order of an operator."""
 
     @abc.abstractmethod
     def derivatives(self, s: Float[Array, "*shape"], count: int) -> list[Array]:
         """`φ, φ', …, φ^(count)` at `s`.
 
-        A derivative that is infinite at `s = 0` is given as zero there: it is only ever multiplied by higher powers of
-        the distance.
+        A derivative that is infinite at `s = 0` is given as zero there: formulas multiply it by a higher power of the
+        distance.
+
+        **Arguments:**
+
+        - `s`: half a squared distance; an array of any shape.
+        - `count`: the highest derivative.
+
+        **Returns:** a list of `count + 1` arrays.
+
+        !!! example
+            ```python
+            value, slope = pk.SquaredExponential().derivatives(jnp.asarray(0.5), 1)
+            assert slope == -value
+            ```
         """
 
     def __call__(self, s: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -43,7 +62,15 @@ class Profile(eqx.Module):
 
 
 class SquaredExponential(Profile):
-    """`φ = e^{-s}`: infinitely smooth."""
+    """`φ = e^{-s}`: infinitely smooth.
+
+    **Arguments:** none.
+
+    !!! example
+        ```python
+        kernel = pk.ard(domain, pk.SquaredExponential())
+        ```
+    """
 
     @property
     def smoothness(self) -> float:
@@ -55,7 +82,17 @@ class SquaredExponential(Profile):
 
 
 class RationalQuadratic(Profile):
-    """`φ = (1 + s/α)^{-α}`: a mixture of length scales, infinitely smooth."""
+    """`φ = (1 + s/α)^{-α}`: a mixture of length scales, infinitely smooth.
+
+    **Arguments:**
+
+    - `alpha`: a positive number; the larger, the closer to `SquaredExponential`. It is learned.
+
+    !!! example
+        ```python
+        kernel = pk.ard(domain, pk.RationalQuadratic(alpha=2.0))
+        ```
+    """
 
     log_alpha: Float[Array, ""]
 
@@ -102,17 +139,47 @@ class Matern(Profile):
 
 
 def Matern52() -> Matern:
-    """Matérn 5/2: carries operators up to order two."""
+    """Matérn with `ν = 5/2`: takes operators up to order two.
+
+    **Arguments:** none.
+
+    **Returns:** a profile.
+
+    !!! example
+        ```python
+        kernel = pk.ard(domain, pk.Matern52())
+        ```
+    """
     return Matern(2)
 
 
 def Matern72() -> Matern:
-    """Matérn 7/2: carries operators up to order three."""
+    """Matérn with `ν = 7/2`: takes operators up to order three.
+
+    **Arguments:** none.
+
+    **Returns:** a profile.
+
+    !!! example
+        ```python
+        kernel = pk.ard(domain, pk.Matern72())
+        ```
+    """
     return Matern(3)
 
 
 def Matern92() -> Matern:
-    """Matérn 9/2: carries operators up to order four."""
+    """Matérn with `ν = 9/2`: takes operators up to order four.
+
+    **Arguments:** none.
+
+    **Returns:** a profile.
+
+    !!! example
+        ```python
+        kernel = pk.ard(domain, pk.Matern92())
+        ```
+    """
     return Matern(4)
 
 

@@ -2,7 +2,8 @@
 
 from .base import Operator, high_order, identity
 from .coefficients import Coefficient, Parameter, bind, parameters_of
-from .derivatives import D, Diffusion, Directional, Divergence, Laplacian, Partial, along, check_coordinates
+from .derivatives import D, Diffusion, Directional, Divergence, Laplacian, Partial, check_coordinates
+from .directions import along
 from .equality import same
 from .shift import Shift
 from .symbol import Symbol

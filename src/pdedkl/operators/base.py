@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..domain import Layout
 from .coefficients import AbstractCoefficient, as_coefficient, is_number, with_distinct_names
+from .linear import OnlyLinear, factor_of, not_linear
+from .product_rule import along_first_order, differentiate_multiple, first_order_parts
 from .symbol import Symbol
 
 Field = Callable[[Float[Array, " d"]], Array]
@@ -21,50 +22,97 @@ Field = Callable[[Float[Array, " d"]], Array]
 Term = tuple[Float[Array, " d"] | None, "Operator"]
 
 
-class Operator(eqx.Module):
-    """A linear differential operator `A`.
+class Operator(OnlyLinear, eqx.Module):
+    """A linear differential operator `A`, written as in an equation: `D(t) - 0.1 * Laplacian(x) + 1.0`.
 
-    `A(u)` is the function `q ↦ (A u)(q)`, by automatic differentiation: the meaning that everything else is held to.
-    `A.symbol(q)` is the same operator as coefficients at one point, for operators of order two or less. One that looks
-    at other points too has no symbol, but each of its local terms has.
+    Operators are added, multiplied by numbers and coefficients, and composed with `@`. `A(u)` is the function `q ↦ (A
+    u)(q)`, by automatic differentiation. `A.symbol(q)` is the same operator as coefficients at one point, where its
+    order is two or less. The tests hold both to each other.
+
+    **Arguments:** none. This is the base class; `docs/extending.md` shows how to add an operator.
+
+    !!! example
+        ```python
+        heat = pk.D(t) - 0.1 * pk.Laplacian(x)
+        f = heat(lambda q: t(q) * x(q)[0] ** 2)
+        assert heat.order == 2 and jnp.allclose(f(jnp.array([1.0, 0.0, 2.0])), 1.0 - 0.4)
+        ```
     """
 
     __array_ufunc__ = None
 
     @property
     @abc.abstractmethod
-    def order(self) -> int: ...
+    def order(self) -> int:
+        """The highest order of its derivatives."""
 
     @property
     @abc.abstractmethod
     def layout(self) -> Layout | None:
-        """The coordinates that its points have; `None` if any will do."""
+        """The groups of coordinates that its points have; `None` if any will do."""
 
     @abc.abstractmethod
     def __call__(self, u: Field) -> Field: ...
 
     @abc.abstractmethod
-    def symbol(self, q: Float[Array, " d"]) -> Symbol: ...
+    def symbol(self, q: Float[Array, " d"]) -> Symbol:
+        """`A = c + b·∇ + Σ w_i ∂_i² + Σ s_r (v_r·∇)²`, as numbers at one point. For operators of order two or less.
+
+        **Arguments:**
+
+        - `q`: a point.
+
+        **Returns:** a `Symbol`.
+
+        !!! example
+            ```python
+            symbol = heat.symbol(jnp.zeros(3))
+            assert symbol.axes == (0, 1)
+            ```
+        """
 
     @abc.abstractmethod
     def __str__(self) -> str: ...
 
     @property
     def dim(self) -> int | None:
-        """How many coordinates its points have; `None` if any number will do."""
+        """The number of coordinates that its points have; `None` if any number will do."""
         return None if self.layout is None else sum(size for _, size in self.layout)
 
     def local_terms(self) -> tuple[Term, ...]:
-        """`A = Σ_k A_k S_k` with local `A_k` and `(S_k u)(q) = u(q + s_k)`; a local operator is its own only term."""
+        """`A = Σ_k A_k S_k`, with local operators `A_k` and moves `(S_k u)(q) = u(q + s_k)`.
+
+        **Arguments:** none.
+
+        **Returns:** pairs `(s_k, A_k)`. A local operator is its own only term, with `None` as its move.
+
+        !!! example
+            ```python
+            ((move, operator),) = heat.local_terms()
+            assert move is None and operator is heat
+            ```
+        """
         return ((None, self),)
 
     @property
     def local(self) -> bool:
-        """Whether `(A u)(q)` is a matter of `u` near `q` alone."""
+        """Whether `(A u)(q)` depends on `u` near `q` alone."""
         return all(move is None for move, _ in self.local_terms())
 
     def after(self, inner: Operator) -> Operator | None:
-        """A simpler form of `self @ inner`, where there is one."""
+        """A simpler form of `self @ inner`.
+
+        **Arguments:**
+
+        - `inner`: the operator that acts first.
+
+        **Returns:** an operator, or `None` where there is no simpler form.
+
+        !!! example
+            ```python
+            assert pk.D(t).after(pk.D(t)) == pk.D(t, t)
+            ```
+        """
         return None
 
     def __repr__(self) -> str:
@@ -87,16 +135,24 @@ class Operator(eqx.Module):
 
     def __mul__(self, other: Any) -> Operator:
         if isinstance(other, Operator):
-            raise TypeError(f"To compose operators write `A @ B`: `({self}) * ({other})` has no meaning.")
-        return scale(other, self)
+            raise not_linear(f"({self}) * ({other})")
+        return scale(factor_of(other, self), self)
 
     def __rmul__(self, other: Any) -> Operator:
-        return scale(other, self)
+        return scale(factor_of(other, self), self)
 
     def __truediv__(self, other: Any) -> Operator:
+        if isinstance(other, Operator):
+            raise not_linear(f"({self}) / ({other})")
         if not is_number(other) or other == 0:
-            raise TypeError(f"An operator can be divided by a number other than zero: got {other!r}.")
+            raise TypeError(
+                f"An operator can be divided by a number other than zero: got {other!r}. "
+                "To divide by a function of the point write Coefficient(lambda q: 1 / a(q)) * A."
+            )
         return scale(1.0 / other, self)
+
+    def __pos__(self) -> Operator:
+        return self
 
     def __matmul__(self, other: Operator) -> Operator:
         return compose(self, other)
@@ -106,7 +162,7 @@ class Operator(eqx.Module):
 
 
 class Identity(Operator):
-    """`u ↦ u`."""
+    """`u ↦ u`: values of the unknown itself."""
 
     @property
     def order(self) -> int:
@@ -226,8 +282,8 @@ class Composed(Operator):
         if self.outer.order == 0:
             return zeroth
         if self.inner.order == 0:
-            return _differentiate_multiple(outer, self.outer, lambda p: _first_order_parts(self.inner, p)[0], q)
-        return zeroth + _along_first_order(outer.b, self.inner, q)
+            return differentiate_multiple(outer, self.outer, lambda p: first_order_parts(self.inner, p)[0], q)
+        return zeroth + along_first_order(outer.b, self.inner, q)
 
     def local_terms(self) -> tuple[Term, ...]:
         """`(A S_s)(B S_r) = A (S_s B S_s⁻¹) S_{s+r}`: only the coefficients of `B` are taken elsewhere."""
@@ -271,38 +327,6 @@ class _Translated(Operator):
         return f"({self.operator} at q + s)"
 
 
-def _differentiate_multiple(outer: Symbol, operator: Operator, factor: Field, q: Array) -> Symbol:
-    """`A (m u) = (m A − m c) u + 2 (a ∇m)·∇u + (A m) u`: all of the zeroth-order part is `A m`."""
-    m, slope = jax.value_and_grad(factor)(q)
-    rest = operator(factor)(q)
-    product = outer.scaled(m)
-    cross = Symbol(b=2.0 * outer.diffusion_times(slope)) if outer.second_order else Symbol()
-    without_c = eqx.tree_at(lambda s: s.c, product, None, is_leaf=lambda leaf: leaf is None)
-    return without_c + cross + Symbol(c=rest)
-
-
-def _along_first_order(b: Array | None, inner: Operator, q: Array) -> Symbol:
-    """`b·∇ (c' u + b'·∇u) = (b·∇c') u + (c' b + (b·∇)b')·∇u + Σ b_i b'_j ∂_i∂_j u`."""
-    if b is None:
-        return Symbol()
-    value, change = jax.jvp(lambda p: _first_order_parts(inner, p), (q,), (b,))
-    (c, b_inner), (c_change, b_change) = value, change
-    return Symbol(
-        c=c_change,
-        b=c * b + b_change,
-        # b b'ᵀ, symmetrised, as a difference of two squares.
-        directions=jnp.stack([b + b_inner, b - b_inner]),
-        weights=jnp.asarray([0.25, -0.25]),
-    )
-
-
-def _first_order_parts(operator: Operator, q: Array) -> tuple[Array, Array]:
-    symbol = operator.symbol(q)
-    c = jnp.zeros(()) if symbol.c is None else symbol.c
-    b = jnp.zeros_like(q) if symbol.b is None else symbol.b
-    return c, b
-
-
 def as_operator(value: Any) -> Operator:
     """Numbers and coefficients stand for multiplication by them."""
     return value if isinstance(value, Operator) else Scaled(as_coefficient(value), identity)
@@ -342,6 +366,13 @@ def common_layout(*operators: Operator) -> Layout | None:
         parts = [f"{operator} on ({', '.join(name for name, _ in layout)})" for layout, operator in layouts.items()]
         raise ValueError(f"Operators of different domains do not mix: {' and '.join(parts)}.")
     return next(iter(layouts), None)
+
+
+def applied(operator: Operator) -> str:
+    """`A u` in writing."""
+    if isinstance(operator, Identity):
+        return "u"
+    return f"({operator}) u" if isinstance(operator, Sum) else f"{operator} u"
 
 
 def high_order(operator: Operator) -> ValueError:

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .equality import same
+from .hidden import reached
 
 # What unnamed functions are called, in the order in which an operator holds them.
 LETTERS = "abcdefgh"
@@ -39,8 +40,41 @@ class AbstractCoefficient(eqx.Module):
     def __rmul__(self, other: Any) -> Any:
         return multiply(as_coefficient(other), self) if is_number(other) else NotImplemented
 
+    def __truediv__(self, other: Any) -> AbstractCoefficient:
+        if not is_number(other) or other == 0:
+            raise _no_arithmetic(f"{self} / {other!r}")
+        return multiply(as_coefficient(1.0 / other), self)
+
     def __neg__(self) -> AbstractCoefficient:
         return multiply(as_coefficient(-1.0), self)
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, AbstractCoefficient) or is_number(other):
+            raise _no_arithmetic(f"{self} + {other!r}")
+        return NotImplemented  # an operator answers through its own __radd__
+
+    def __radd__(self, other: Any) -> Any:
+        raise _no_arithmetic(f"{other!r} + {self}")
+
+    def __sub__(self, other: Any) -> Any:
+        if isinstance(other, AbstractCoefficient) or is_number(other):
+            raise _no_arithmetic(f"{self} - {other!r}")
+        return NotImplemented
+
+    def __rsub__(self, other: Any) -> Any:
+        raise _no_arithmetic(f"{other!r} - {self}")
+
+    def __rtruediv__(self, other: Any) -> Any:
+        raise _no_arithmetic(f"{other!r} / {self}")
+
+    def __pow__(self, other: Any) -> Any:
+        raise _no_arithmetic(f"{self} ** {other!r}")
+
+    def __rpow__(self, other: Any) -> Any:
+        raise _no_arithmetic(f"{other!r} ** {self}")
+
+    def __abs__(self) -> Any:
+        raise _no_arithmetic(f"abs({self})")
 
     def __repr__(self) -> str:
         return str(self)
@@ -60,9 +94,21 @@ class Constant(AbstractCoefficient):
 
 
 class Coefficient(AbstractCoefficient):
-    """A function of the point, `Coefficient(lambda q: 1 + x(q)[0])`.
+    """`a(q)`, a known function of the point that operators are multiplied by; with parameters, `a(q, k, …)`.
 
-    `fn` may be any function that JAX can differentiate. With parameters, `Coefficient(fn, k)` means `fn(q, k)`.
+    **Arguments:**
+
+    - `fn`: a function of the point, written with `jax.numpy`, that returns one number. With parameters it takes their
+      values after the point.
+    - `*parameters`: the unknown numbers that `fn` takes, as `Parameter`s.
+    - `name`: how it is printed; the name of `fn` by default.
+
+    !!! example
+        ```python
+        speed = pk.Coefficient(lambda q: 1 + x(q)[0], name="speed")
+        decay = pk.Coefficient(lambda q, k: jnp.exp(-k * t(q)), pk.Parameter("k", 1.0), name="decay")
+        operator = speed * pk.D(t) - decay * pk.Laplacian(x)
+        ```
     """
 
     fn: Callable[..., Array]
@@ -75,12 +121,14 @@ class Coefficient(AbstractCoefficient):
         for parameter in parameters:
             if not isinstance(parameter, Parameter):
                 raise TypeError(f"Coefficient(fn, *parameters) takes Parameter objects after fn: got {parameter!r}.")
+        if not isinstance(fn, AbstractCoefficient):
+            refuse_hidden_parameters(fn, "Coefficient", "Coefficient(lambda q, {k}: …, {k})")
         self.fn = fn
         self.parameters = parameters
         self.name = name or name_of_function(fn, "a")
 
     def __call__(self, q: Array) -> Array:
-        value = jnp.asarray(self.fn(q, *(parameter.value for parameter in self.parameters)))
+        value = as_array(self.fn(q, *(parameter.value for parameter in self.parameters)))
         if value.shape != ():
             raise ValueError(f"{self} needs to be one number at each point: the function returned shape {value.shape}.")
         return value
@@ -90,9 +138,21 @@ class Coefficient(AbstractCoefficient):
 
 
 class Parameter(AbstractCoefficient):
-    """An unknown number, learned with everything else: `Parameter("nu", 0.1, positive=True)`.
+    """An unknown number in an operator, which training learns.
 
-    Wherever the same name appears it is the same unknown. A positive one is stored by its logarithm.
+    Wherever the same name appears it is the same unknown.
+
+    **Arguments:**
+
+    - `name`: its name.
+    - `initial`: the value to start from.
+    - `positive`: whether it has to stay positive. Then its logarithm is learned.
+
+    !!! example
+        ```python
+        nu = pk.Parameter("nu", 0.1, positive=True)
+        operator = pk.D(t) - nu * pk.Laplacian(x)
+        ```
     """
 
     name: str = eqx.field(static=True)
@@ -111,9 +171,21 @@ class Parameter(AbstractCoefficient):
 
     @property
     def value(self) -> Array:
+        """The value it has now."""
         return jnp.exp(self.raw) if self.positive else self.raw
 
     def described(self) -> str:
+        """The value in words, with whether it is positive.
+
+        **Arguments:** none.
+
+        **Returns:** a few words.
+
+        !!! example
+            ```python
+            assert pk.Parameter("nu", 0.1, positive=True).described() == "positive, 0.1"
+            ```
+        """
         return f"{'positive, ' if self.positive else ''}{float(self.value):g}"
 
     def __call__(self, q: Array) -> Array:
@@ -134,6 +206,68 @@ class Product(AbstractCoefficient):
 
     def __str__(self) -> str:
         return f"-{self.right}" if str(self.left) == "-1" else f"{self.left} {self.right}"
+
+
+class Entries(eqx.Module):
+    """A vector or a matrix of coefficients, one for each entry: `q ↦ (a_1(q), …, a_k(q))`."""
+
+    entries: tuple[AbstractCoefficient, ...]
+    shape: tuple[int, ...] = eqx.field(static=True)
+
+    def __call__(self, q: Float[Array, " d"]) -> Array:
+        return jnp.stack([entry(q) for entry in self.entries]).reshape(self.shape)
+
+
+def as_entries(what: str, value: Any, shapes: tuple[tuple[int, ...], ...]) -> Entries | None:
+    """A list, or a list of lists, with coefficients among its entries; `None` where all entries are numbers."""
+    if not isinstance(value, list | tuple | np.ndarray):
+        return None
+    rows = [list(row) if isinstance(row, list | tuple | np.ndarray) else [row] for row in value]
+    flat = [entry for row in rows for entry in row]
+    if not any(isinstance(entry, AbstractCoefficient) or callable(entry) for entry in flat):
+        return None
+    nested = any(isinstance(row, list | tuple | np.ndarray) for row in value)
+    shape = (len(rows), len(rows[0])) if nested else (len(rows),)
+    if shape not in shapes or len({len(row) for row in rows}) > 1:
+        raise ValueError(f"Expected {what} of shape {' or '.join(map(str, shapes))}: got {value!r}.")
+    return Entries(tuple(map(as_coefficient, flat)), shape)
+
+
+def as_array(value: Any) -> Array:
+    """What a function of the point returned. Parameters in it would not be learned, and are refused."""
+    is_coefficient = lambda leaf: isinstance(leaf, AbstractCoefficient)
+    if any(map(is_coefficient, jax.tree.leaves(value, is_leaf=is_coefficient))):
+        raise TypeError(
+            f"A function of the point needs to return numbers: got {value!r}, which holds a Parameter or a "
+            "Coefficient. Write Coefficient(lambda q, k: k * q[0], k) for one number, and a list of such "
+            "coefficients and numbers for a vector, as in Directional(x, [Coefficient(…), 0.0])."
+        )
+    return jnp.asarray(value)
+
+
+def refuse_hidden_parameters(fn: Callable, what: str, instead: str) -> None:
+    """Refuse a function that uses a Parameter without taking it as an argument: it would never be learned."""
+    if found := reached(fn, Parameter):
+        name = found[0].name if found[0].name.isidentifier() else "k"
+        raise TypeError(
+            f"The function given to {what} uses the Parameter {found[0].name!r} from outside, where it could not be "
+            f"learned. Write {instead.format(k=name)}."
+        )
+
+
+def refuse_hidden_in(fn: Any, what: str) -> None:
+    """The same for the function of an operator's vector or matrix."""
+    if not isinstance(fn, eqx.Module):
+        one = f"{what}(x, [Coefficient(lambda q, {{k}}: …, {{k}}), …]), one entry for each coordinate"
+        instead = one if what == "Directional" else f"{what}(x, Coefficient(lambda q, {{k}}: …, {{k}})), or {one}"
+        refuse_hidden_parameters(fn, what, instead)
+
+
+def _no_arithmetic(expression: str) -> TypeError:
+    return TypeError(
+        f"{expression} cannot be written: coefficients are multiplied with each other and with numbers, nothing else. "
+        "Write it as a function that takes the parameters as numbers: Coefficient(lambda q, k: k + q[0], k)."
+    )
 
 
 def multiply(left: AbstractCoefficient, right: AbstractCoefficient) -> AbstractCoefficient:

@@ -13,7 +13,16 @@ from jaxtyping import Array, Float
 
 from ..domain import Coordinates, Layout
 from .base import Field, Operator, high_order
-from .coefficients import AbstractCoefficient, as_coefficient, is_number, name_of_function
+from .coefficients import (
+    AbstractCoefficient,
+    as_array,
+    as_coefficient,
+    as_entries,
+    is_number,
+    name_of_function,
+    refuse_hidden_in,
+)
+from .directions import along, unit, units
 from .symbol import Symbol
 
 # Vectors of more entries than this are printed as a letter.
@@ -66,7 +75,20 @@ class Partial(Operator):
 
 
 def D(*coordinates: Coordinates) -> Partial:
-    """`D(t)` is ∂/∂t, `D(x[0], x[1])` the mixed derivative, `D(t, t)` the second one, and so on to any order."""
+    """A partial derivative of any order: `D(t)` is ∂/∂t, `D(x[0], x[1])` the mixed derivative, `D(t, t)` the second
+    one.
+
+    **Arguments:**
+
+    - `*coordinates`: the coordinates to differentiate by, one for each derivative.
+
+    **Returns:** the operator.
+
+    !!! example
+        ```python
+        wave = pk.D(t, t) - pk.D(x[0], x[0])
+        ```
+    """
     if not coordinates:
         raise ValueError("D needs the coordinate to differentiate by: D(t), or D(x[0], x[0]).")
     for coordinate in coordinates:
@@ -84,7 +106,17 @@ def D(*coordinates: Coordinates) -> Partial:
 
 
 class Laplacian(Operator):
-    """`Δ_x = Σ_i ∂²/∂x_i²` over one group of coordinates."""
+    """`Δ_x = Σ_i ∂²/∂x_i²` over one group of coordinates.
+
+    **Arguments:**
+
+    - `x`: the coordinates to sum over.
+
+    !!! example
+        ```python
+        poisson = pk.Laplacian(x)
+        ```
+    """
 
     x: Coordinates = eqx.field(static=True)
 
@@ -115,7 +147,20 @@ class Laplacian(Operator):
 
 
 class Directional(Operator):
-    """`v·∇_x u` for a fixed vector `v`, or one that depends on the point: `Directional(x, lambda q: -x(q))`."""
+    """`v·∇_x u`, the derivative along a vector `v`.
+
+    **Arguments:**
+
+    - `x`: the coordinates that `v` has entries for.
+    - `vector`: a list with one entry for each coordinate, a number, a `Parameter` or a `Coefficient`; or a function of
+      the point that returns such a vector of numbers.
+
+    !!! example
+        ```python
+        wind = pk.Directional(x, [pk.Parameter("speed", 1.0), 0.0])
+        swirl = pk.Directional(x, lambda q: jnp.array([-x(q)[1], x(q)[0]]))
+        ```
+    """
 
     x: Coordinates = eqx.field(static=True)
     vector: Float[Array, " k"] | Callable[[Array], Array]
@@ -123,7 +168,7 @@ class Directional(Operator):
     def __init__(self, x: Coordinates, vector: Any) -> None:
         check_coordinates("Directional", x)
         self.x = x
-        self.vector = vector if callable(vector) else _read_array("a direction", vector, (len(x),))
+        self.vector = _read_vector(vector, len(x))
 
     @property
     def order(self) -> int:
@@ -148,11 +193,19 @@ class Directional(Operator):
 
 
 class Diffusion(Operator):
-    """`a : ∇_x∇_xᵀ u = Σ_ij a_ij ∂_i∂_j u`, the non-divergence form.
+    """`a : ∇_x∇_xᵀ u = Σ_ij a_ij ∂_i∂_j u`, the non-divergence form. `a` may be indefinite.
 
-    `a` is a number, a vector (a diagonal) or a symmetric matrix, constant or a function of the point. It may be
-    indefinite. A constant matrix is split once into eigendirections; a variable one by differences of squares, which
-    stay differentiable where eigenvalues meet.
+    **Arguments:**
+
+    - `x`: the coordinates that `a` has entries for.
+    - `a`: a number, a vector (a diagonal) or a symmetric matrix, whose entries may be numbers, `Parameter`s and
+      `Coefficient`s; a `Parameter` or `Coefficient`; or a function of the point that returns a number, a vector or a
+      matrix.
+
+    !!! example
+        ```python
+        mixed = pk.Diffusion(x, [[1.0, 0.5], [0.5, 2.0]])
+        ```
     """
 
     x: Coordinates = eqx.field(static=True)
@@ -188,7 +241,20 @@ class Diffusion(Operator):
 
 
 class Divergence(Operator):
-    """`∇_x·(a ∇_x u)`, the divergence form, with `a` as in `Diffusion` and usually a function of the point."""
+    """`∇_x·(a ∇_x u)`, the divergence form. Where `a` depends on the point, its derivatives are part of the operator.
+
+    **Arguments:**
+
+    - `x`: the coordinates that `a` has entries for.
+    - `a`: a number, a vector (a diagonal) or a matrix, whose entries may be numbers, `Parameter`s and `Coefficient`s; a
+      `Parameter` or `Coefficient`; or a function of the point that returns a number, a vector or a matrix.
+
+    !!! example
+        ```python
+        flow = pk.Divergence(x, lambda q: 1 + x(q)[0] ** 2)
+        unknown = pk.Divergence(x, pk.Coefficient(lambda q, k: 1 + k * x(q)[0], pk.Parameter("k", 0.5)))
+        ```
+    """
 
     x: Coordinates = eqx.field(static=True)
     a: Any
@@ -239,21 +305,6 @@ class Divergence(Operator):
         return f"∇_{self.x}·({_written(self.a, 'a')} ∇_{self.x})"
 
 
-def along(u: Callable[[Array], Array], v: Any) -> Callable[[Array], Array]:
-    """`v·∇u`, by forward differentiation."""
-    return lambda q: jax.jvp(u, (q,), (jnp.asarray(v, dtype=q.dtype),))[1]
-
-
-def unit(index: int, dim: int) -> np.ndarray:
-    e = np.zeros(dim)
-    e[index] = 1.0
-    return e
-
-
-def units(x: Coordinates) -> Float[Array, "k d"]:
-    return jnp.asarray(np.stack([unit(index, x.dim) for index in x.indices]))
-
-
 def check_coordinates(what: str, x: Any) -> None:
     if not isinstance(x, Coordinates):
         raise TypeError(f"{what} acts on coordinates of a domain, as in x = domain.coordinates('x'): got {x!r}.")
@@ -286,9 +337,19 @@ class _ConstantTensor(eqx.Module):
     weights: Array | None = None
 
 
+def _read_vector(vector: Any, k: int) -> Any:
+    if callable(vector):
+        refuse_hidden_in(vector, "Directional")
+        return vector
+    return as_entries("a direction", vector, ((k,),)) or _read_array("a direction", vector, (k,))
+
+
 def _read_tensor(what: str, a: Any, k: int) -> Any:
     if isinstance(a, AbstractCoefficient) or callable(a):
+        refuse_hidden_in(a, what)
         return a
+    if (entries := as_entries(f"{what}'s a", a, ((k,), (k, k)))) is not None:
+        return entries
     if is_number(a):
         return _ConstantTensor(as_coefficient(a).value)  # type: ignore[attr-defined]
     if np.ndim(a) == 1:
@@ -302,7 +363,7 @@ def _read_tensor(what: str, a: Any, k: int) -> Any:
 
 
 def _tensor_at(a: Any, q: Array) -> Array:
-    return jax.lax.stop_gradient(a.value) if isinstance(a, _ConstantTensor) else jnp.asarray(a(q))
+    return jax.lax.stop_gradient(a.value) if isinstance(a, _ConstantTensor) else as_array(a(q))
 
 
 def _as_matrix(a: Array, k: int) -> Array:
@@ -323,7 +384,7 @@ def _written(value: Any, letter: str) -> str:
 
 
 def _call_or_constant(value: Any, q: Array, what: str, shape: tuple[int, ...]) -> Array:
-    out = jnp.asarray(value(q)) if callable(value) else jax.lax.stop_gradient(value)
+    out = as_array(value(q)) if callable(value) else jax.lax.stop_gradient(value)
     if out.shape != shape:
         raise ValueError(f"{what} needs shape {shape} at each point: the function returned shape {out.shape}.")
     return out

@@ -20,11 +20,20 @@ WRITTEN_OUT = 3
 
 
 class Shift(Operator):
-    """`(S u)(q) = u(q + by)`: `Shift(x[0], 1.0)` moves along one coordinate, `Shift(x, [1.0, 0.5])` along a group.
+    """`(S u)(q) = u(q + by)`: the same function, seen from another point.
 
-    With period `L` a function satisfies `(identity - Shift(x[0], L)) u = 0`, and its slope
-    `(D(x[0]) - Shift(x[0], L) @ D(x[0])) u = 0`, on the face where `x[0]` begins. `move` is the whole vector, zero
-    outside `x`.
+    A function of period `L` satisfies `(identity - Shift(x[0], L)) u = 0` on the face where `x[0]` begins, and its
+    slope `(D(x[0]) - Shift(x[0], L) @ D(x[0])) u = 0`.
+
+    **Arguments:**
+
+    - `x`: the coordinates to move along.
+    - `by`: how far: a number for one coordinate, a vector for several.
+
+    !!! example
+        ```python
+        periodic = pk.identity - pk.Shift(x[0], 1.0)
+        ```
     """
 
     x: Coordinates = eqx.field(static=True)

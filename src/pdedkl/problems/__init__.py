@@ -2,7 +2,7 @@
 
 from .catalogue import BUILT_IN, Entry, built_in
 from .conditions import Condition, Dirichlet, Initial, Neumann, Periodic, Robin, Sensors
-from .files import ProblemFileError, from_file, template
+from .files import ProblemFileError, from_file, from_text, template
 from .problem import Points, Problem
 from .sampling import SAMPLERS
 from .verification import Check, Verification
@@ -25,5 +25,6 @@ __all__ = [
     "Verification",
     "built_in",
     "from_file",
+    "from_text",
     "template",
 ]

@@ -67,7 +67,20 @@ BUILT_IN: dict[str, Entry] = {
 
 
 def built_in(name: str, dim: int | None = None) -> Problem:
-    """A built-in problem by name, in `dim` space dimensions where it takes any: `built_in("heat", dim=50)`."""
+    """A built-in problem of the paper, by name.
+
+    **Arguments:**
+
+    - `name`: `"poisson"`, `"heat"`, `"advection-diffusion-reaction"` or `"parametric-heat"`.
+    - `dim`: the number of space dimensions, where the problem takes any.
+
+    **Returns:** a `Problem`.
+
+    !!! example
+        ```python
+        problem = pk.problems.built_in("heat", dim=50)
+        ```
+    """
     wanted = name.strip().lower().replace("_", "-") if isinstance(name, str) else name
     if wanted not in BUILT_IN:
         close = get_close_matches(str(wanted), BUILT_IN, n=1, cutoff=0.5)

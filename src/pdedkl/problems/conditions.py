@@ -48,12 +48,37 @@ class Condition(abc.ABC):
     """A condition becomes a statement once the domain is known; that is also where it is checked."""
 
     @abc.abstractmethod
-    def stated(self, domain: Domain) -> Statement: ...
+    def stated(self, domain: Domain) -> Statement:
+        """The condition as `A u = value` on a region of this domain. It is checked here.
+
+        **Arguments:**
+
+        - `domain`: the domain of the problem.
+
+        **Returns:** a `Statement`.
+
+        !!! example
+            ```python
+            statement = pk.Dirichlet(on=domain.boundary(x), value=0.0).stated(domain)
+            ```
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class Dirichlet(Condition):
-    """`u = value` on a region, or at points of your own."""
+    """`u = value` on a region, or at points of your own.
+
+    **Arguments:**
+
+    - `on`: a region, such as `domain.boundary(x)`, or an array of points of shape `(n, d)`.
+    - `value`: a number, a function of the point, or one number for each of your own points.
+    - `noise`: the standard deviation of the values, `"exact"`, `"learned"`, or `None` to leave it to the problem.
+
+    !!! example
+        ```python
+        walls = pk.Dirichlet(on=domain.boundary(x), value=lambda q: jnp.sin(t(q)))
+        ```
+    """
 
     on: Any
     value: Any
@@ -66,7 +91,21 @@ class Dirichlet(Condition):
 
 @dataclass(frozen=True, eq=False)
 class Initial(Condition):
-    """`A u = value` where time begins; `A` is the identity, or `D(t)` for the second condition of a wave equation."""
+    """`A u = value` where time begins.
+
+    **Arguments:**
+
+    - `t`: the coordinate of time.
+    - `value`: a number or a function of the point.
+    - `operator`: the operator `A`: `u` itself by default, `D(t)` for the second condition of a wave equation.
+    - `noise`: the standard deviation of the values, `"exact"`, `"learned"`, or `None` to leave it to the problem.
+
+    !!! example
+        ```python
+        start = pk.Initial(t, value=lambda q: jnp.sin(x(q)[0]))
+        at_rest = pk.Initial(t, value=0.0, operator=pk.D(t))
+        ```
+    """
 
     t: Coordinates
     value: Any
@@ -84,9 +123,19 @@ class Initial(Condition):
 class Neumann(Condition):
     """`∂u/∂n = value`, the derivative along the outward normal.
 
-    At points of your own the normals come from the faces that the points lie on. Where that is not clear give
-    `normals`: the coordinates whose faces are meant, one vector for each point, or a function of the point; vectors
-    have all coordinates of the domain.
+    **Arguments:**
+
+    - `on`: a region, such as `domain.boundary(x)`, or an array of points of shape `(n, d)`.
+    - `value`: a number, a function of the point, or one number for each of your own points.
+    - `normals`: at points of your own, the coordinates whose faces are meant, one vector for each point, or a function
+      of the point. By default they come from the faces that the points lie on. Vectors have all coordinates of the
+      domain.
+    - `noise`: the standard deviation of the values, `"exact"`, `"learned"`, or `None` to leave it to the problem.
+
+    !!! example
+        ```python
+        insulated = pk.Neumann(on=domain.face(x[0], "upper"), value=0.0)
+        ```
     """
 
     on: Any
@@ -102,7 +151,24 @@ class Neumann(Condition):
 
 @dataclass(frozen=True, eq=False)
 class Robin(Condition):
-    """`a u + b ∂u/∂n = value`, with numbers or functions of the point `a` and `b`."""
+    """`a u + b ∂u/∂n = value`, with the derivative along the outward normal.
+
+    **Arguments:**
+
+    - `on`: a region, such as `domain.boundary(x)`, or an array of points of shape `(n, d)`.
+    - `value`: a number, a function of the point, or one number for each of your own points.
+    - `a`: the factor of `u`: a number, a function of the point or a `Parameter`.
+    - `b`: the factor of the derivative: a number, a function of the point or a `Parameter`.
+    - `normals`: at points of your own, the coordinates whose faces are meant, one vector for each point, or a function
+      of the point. By default they come from the faces that the points lie on. Vectors have all coordinates of the
+      domain.
+    - `noise`: the standard deviation of the values, `"exact"`, `"learned"`, or `None` to leave it to the problem.
+
+    !!! example
+        ```python
+        cooled = pk.Robin(on=domain.boundary(x), value=0.0, a=2.0, b=1.0)
+        ```
+    """
 
     on: Any
     value: Any
@@ -120,9 +186,19 @@ class Robin(Condition):
 
 @dataclass(frozen=True, eq=False)
 class Periodic(Condition):
-    """`u` is the same on the lower and the upper face of one coordinate; with `derivative=True`, `∂u/∂x` is.
+    """`u` is the same on the lower and on the upper face of one coordinate. A problem of second order needs `∂u/∂x`
+    too.
 
-    A periodic problem of second order needs both.
+    **Arguments:**
+
+    - `x`: the coordinate.
+    - `derivative`: whether the derivative is meant instead of `u`.
+    - `noise`: the standard deviation of the values, `"exact"`, `"learned"`, or `None` to leave it to the problem.
+
+    !!! example
+        ```python
+        conditions = [pk.Periodic(x[0]), pk.Periodic(x[0], derivative=True)]
+        ```
     """
 
     x: Coordinates
@@ -146,7 +222,17 @@ class Periodic(Condition):
 class Sensors(Condition):
     """Measured values of `u`, or of another operator of it, at points of your own.
 
-    They have a noise level of their own: learned, unless it is known.
+    **Arguments:**
+
+    - `points`: an array of shape `(n, d)`, all coordinates of the domain in their order.
+    - `values`: the `n` values.
+    - `operator`: what was measured; `u` itself by default.
+    - `noise`: the standard deviation of the values, a number or one for each point; `"learned"` by default.
+
+    !!! example
+        ```python
+        sensors = pk.Sensors(points, values, noise=0.01)
+        ```
     """
 
     points: Any

@@ -25,9 +25,32 @@ class ProblemFileError(ValueError):
 
 
 def from_file(path: str | os.PathLike[str]) -> Problem:
-    """Run a Python file and return the `problem` that it defines; `template()` is one to start from."""
+    """The `problem` that a Python file defines. The file is run: it is code, not data.
+
+    **Arguments:**
+
+    - `path`: the file; `template()` is one to start from.
+
+    **Returns:** a `Problem`.
+
+    !!! example
+        ```python
+        with open("my_problem.py", "w") as file:
+            file.write(pk.problems.template())
+        mine = pk.problems.from_file("my_problem.py")
+        ```
+    """
     file = Path(path)
-    names = _run(file, _read(file))
+    return _problem(file, _run(file, _compiled(file, _read(file)), beside=True))
+
+
+def from_text(text: bytes, path: str | os.PathLike[str]) -> Problem:
+    """Like `from_file`, for a file that was read already. It finds no modules that lie beside it."""
+    file = Path(path)
+    return _problem(file, _run(file, _compiled(file, text), beside=False))
+
+
+def _problem(file: Path, names: dict[str, Any]) -> Problem:
     if "problem" not in names:
         raise ProblemFileError(file, None, "it defines no `problem`; end it with problem = pdedkl.Problem(…).")
     problem = names["problem"]
@@ -40,31 +63,45 @@ def from_file(path: str | os.PathLike[str]) -> Problem:
 
 
 def template() -> str:
-    """A problem file to start from; it runs as it stands."""
+    """A problem file to start from. It runs as it stands.
+
+    **Arguments:** none.
+
+    **Returns:** the text of a Python file.
+
+    !!! example
+        ```python
+        assert "problem = " in pk.problems.template()
+        ```
+    """
     return resources.files(__package__).joinpath("template.py.txt").read_text(encoding="utf-8")
 
 
-def _read(file: Path) -> Any:
+def _read(file: Path) -> bytes:
     try:
-        text = file.read_bytes()
+        return file.read_bytes()
     except FileNotFoundError:
         raise ProblemFileError(file, None, "there is no such file.") from None
     except OSError as error:
         raise ProblemFileError(file, None, f"it cannot be read: {error.strerror}.") from None
+
+
+def _compiled(file: Path, text: bytes) -> Any:
     try:
         return compile(text, str(file), "exec", dont_inherit=True)
     except SyntaxError as error:
         raise ProblemFileError(file, error.lineno, f"this is no Python: {error.msg}.") from None
-    except ValueError as error:
-        raise ProblemFileError(file, None, f"this is no Python: {error}.") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ProblemFileError(file, None, f"this is no Python: {error or 'it is nested too deeply'}.") from None
 
 
-def _run(file: Path, code: Any) -> dict[str, Any]:
-    """Execute as Python would a script: with its own folder first in the search path."""
+def _run(file: Path, code: Any, beside: bool) -> dict[str, Any]:
+    """Execute as Python would a script: with its own folder first in the search path, if it may see what is there."""
     module = ModuleType(MODULE)
     module.__file__ = str(file)
     folder = str(file.resolve().parent)
-    sys.path.insert(0, folder)
+    if beside:
+        sys.path.insert(0, folder)
     sys.modules[MODULE] = module
     try:
         with _Reported(file):
@@ -72,7 +109,7 @@ def _run(file: Path, code: Any) -> dict[str, Any]:
     finally:
         # A function of a module that is not listed is sent to other processes whole, not by its name.
         del sys.modules[MODULE]
-        if folder in sys.path:
+        if beside and folder in sys.path:
             sys.path.remove(folder)
     return module.__dict__
 

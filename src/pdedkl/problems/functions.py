@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..domain import Domain
-from ..operators.coefficients import is_number
+from ..operators.coefficients import AbstractCoefficient, Parameter, is_number
+from ..operators.hidden import reached
 
 Function = Callable[[jax.Array], Any]
 
@@ -29,6 +30,12 @@ FAILURES = (
 )
 
 
+KNOWN = (
+    "The right-hand side is known data. An unknown number belongs into the operator, on the left: "
+    "k * Laplacian(x), or Coefficient(lambda q, k: …, k) * identity."
+)
+
+
 def read_function(value: Any, what: str, domain: Domain) -> Function:
     """A function of the point, or a number, as a function; its shape is checked by tracing it at one point."""
     if is_number(value):
@@ -38,6 +45,10 @@ def read_function(value: Any, what: str, domain: Domain) -> Function:
         return lambda q: jnp.asarray(number)
     if not callable(value):
         raise TypeError(f"{what} needs a function of the point q, or a number: got {value!r}.")
+    if isinstance(value, AbstractCoefficient):
+        raise TypeError(f"{what} needs a function of the point q, or a number: got {value!r}. {KNOWN}")
+    if reached(value, Parameter):
+        raise TypeError(f"{what} uses a Parameter. {KNOWN}")
     check_at_a_point(value, what, domain)
     return value
 

@@ -10,10 +10,12 @@ import numpy as np
 
 from ..checking.refine import CANDIDATES_PER_POINT, MOST_CANDIDATES, PLACES, most_telling
 from ..domain import Domain
+from ..inference.memory import check_points_fit
 from ..observations import Observation, _check_operator_at
 from ..operators import Operator, identity
-from ..operators.base import Sum
+from ..operators.base import applied
 from ..regions import Region
+from ..shown import Rows, Shown
 from .conditions import Condition, Statement
 from .functions import FAILURES, check_at_a_point, evaluate, finite_values, read_function
 from .merging import Row, merged, with_noise
@@ -29,7 +31,19 @@ STREAMS = {"validation": FRESH, "calibration": CALIBRATED, "check": CHECKED, "re
 
 @dataclass(frozen=True)
 class Points:
-    """How many points are observed on the boundary, at the start, and inside."""
+    """How many points are observed on the boundary, at the start and inside.
+
+    **Arguments:**
+
+    - `boundary`: points on the boundary, shared by its conditions.
+    - `initial`: points where time begins.
+    - `source`: points inside, where the equation holds.
+
+    !!! example
+        ```python
+        counts = pk.Points(boundary=100, initial=50, source=150)
+        ```
+    """
 
     boundary: int = 0
     initial: int = 0
@@ -40,13 +54,32 @@ class Points:
             object.__setattr__(self, name, check_count(name, getattr(self, name)))
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem(Shown):
     """`A u = f` on a domain, with conditions, and the exact solution where one is known.
 
-    `source` (the `f`), the values of conditions and `exact` are functions of one point `q`, written with `jax.numpy`,
-    or numbers. `points` are the numbers of points that `sample` takes by default; they follow from the dimension if
-    they are not given. `equation` and `mathml` show the equation in a terminal and in a report.
+    **Arguments:**
+
+    - `domain`: where the points live.
+    - `operator`: the operator `A`.
+    - `source`: `f`, a function of one point `q` written with `jax.numpy`, or a number.
+    - `conditions`: a list of `Dirichlet`, `Initial`, `Neumann`, `Robin`, `Periodic` and `Sensors`.
+    - `exact`: the exact solution, a function of one point, if it is known.
+    - `name`: its name, for messages and reports.
+    - `points`: how many points `sample` takes by default; chosen from the dimension if they are not given.
+    - `equation`: the equation as text for a terminal; written from the operator by default.
+    - `mathml`: the equation as MathML for a report.
+
+    !!! example
+        ```python
+        cooling = pk.Problem(
+            domain,
+            heat,
+            source=0.0,
+            conditions=[pk.Dirichlet(on=domain.boundary(x), value=0.0), pk.Initial(t, value=1.0)],
+            name="cooling",
+        )
+        ```
     """
 
     domain: Domain
@@ -76,7 +109,7 @@ class Problem:
         self._set("conditions", conditions)
         self._set("statements", (*stated, inside))
         self._set("points", self._read_points(self.points))
-        self._set("equation", self.equation or _equation(self.operator))
+        self._set("equation", self.equation or f"{applied(self.operator)} = f")
 
     def sample(
         self,
@@ -87,12 +120,28 @@ class Problem:
         sampler: str = "uniform",
         noise: float = 0.0,
     ) -> tuple[Observation, ...]:
-        """Observations at points drawn from the regions: the conditions, then the source.
+        """Observations at points drawn from the regions: the conditions first, then the source.
 
-        Conditions on the boundary share `boundary` in proportion to the areas of their regions; measurements and
-        points of your own come whole. Conditions on one operator become one observation, except where they have a
-        noise of their own. `noise` adds normal noise to the values of `u`, its standard deviation relative to theirs;
-        values whose noise is stated, and measurements, are left as they are.
+        Conditions on the boundary share its points in proportion to the areas of their regions. Measurements and points
+        of your own are taken whole. Conditions on one operator become one observation, unless they state a noise of
+        their own.
+
+        **Arguments:**
+
+        - `source`: points inside; the problem's own number by default.
+        - `boundary`: points on the boundary; the problem's own number by default.
+        - `initial`: points where time begins; the problem's own number by default.
+        - `seed`: the seed of the points and of the noise.
+        - `sampler`: `"uniform"`, `"latin-hypercube"`, `"sobol"` or `"halton"`.
+        - `noise`: normal noise to add to the values of `u`, as a standard deviation relative to theirs. Values whose
+          noise is stated, and measurements, stay as they are.
+
+        **Returns:** a tuple of `Observation`s.
+
+        !!! example
+            ```python
+            observations = problem.sample(source=20, boundary=10, initial=10, sampler="sobol")
+            ```
         """
         given = {"boundary": boundary, "initial": initial, "source": source}
         counts = {name: getattr(self.points, name) if n is None else check_count(name, n) for name, n in given.items()}
@@ -104,11 +153,26 @@ class Problem:
     def fresh(
         self, n: int = 1000, seed: int = 0, sampler: str = "uniform", purpose: str = "validation"
     ) -> tuple[Observation, ...]:
-        """New observations to hold a posterior to: `n` of the source, `n` on the boundary and `n` at the start.
+        """New observations to compare a posterior with: `n` of the source, `n` on the boundary and `n` where time
+        begins.
 
-        No seed gives points that `sample` has given, and no two purposes (`"validation"`, `"calibration"`, `"check"`,
-        `"refinement"`) share points. What is known only at given points has no new ones. Values for a calibration or a
-        check are exact, whatever noise the condition states: they come from its function.
+        Their points are never those of `sample`, and two purposes never share points. Measurements have no fresh
+        values.
+
+        **Arguments:**
+
+        - `n`: how many of each kind.
+        - `seed`: the seed of the points.
+        - `sampler`: `"uniform"`, `"latin-hypercube"`, `"sobol"` or `"halton"`.
+        - `purpose`: `"validation"`, `"calibration"`, `"check"` or `"refinement"`. Values for a calibration or a
+          check are exact, whatever noise a condition states.
+
+        **Returns:** a tuple of `Observation`s.
+
+        !!! example
+            ```python
+            observations = problem.fresh(50, purpose="calibration")
+            ```
         """
         if purpose not in STREAMS:
             raise ValueError(f"Unknown purpose {purpose!r}: choose one of {', '.join(STREAMS)}.")
@@ -122,9 +186,24 @@ class Problem:
     def refine(self, posterior: Any, n: int, seed: int = 0) -> tuple[Observation, ...]:
         """Observations at `n` new points that lower the variance of `u` most, to be added to its data.
 
-        They are chosen from random candidates on the boundary, at the start and inside, for a posterior whose kernel
-        stays as it is.
+        They are chosen one after the other from random candidates on the boundary, at the start and inside.
+
+        **Arguments:**
+
+        - `posterior`: a `Posterior` of this problem. Its kernel is taken as it is.
+        - `n`: how many points.
+        - `seed`: the seed of the candidates.
+
+        **Returns:** a tuple of `Observation`s.
+
+        !!! example
+            ```python
+            first = problem.sample(10, 10, 10)
+            more = problem.refine(pk.condition(pk.ard(problem.domain), first), n=2)
+            ```
         """
+        if not callable(getattr(posterior, "covariance", None)):
+            raise TypeError(f"refine(posterior, n) needs a Posterior, as from fit or condition: got {posterior!r}.")
         count = min(CANDIDATES_PER_POINT * max(check_count("n", n), 1), MOST_CANDIDATES)
         candidates = self.fresh(max(count // 3, 1), seed, purpose="refinement")
         parts = zip(candidates, most_telling(posterior, candidates, n, self.interior(PLACES, seed)))
@@ -135,19 +214,60 @@ class Problem:
         )
 
     def interior(self, n: int, seed: int = 0, sampler: str = "uniform") -> np.ndarray:
-        """`n` new points inside, none of them those of `sample` or `fresh`."""
+        """New points inside, none of them a point of `sample` or `fresh`.
+
+        **Arguments:**
+
+        - `n`: how many.
+        - `seed`: the seed.
+        - `sampler`: `"uniform"`, `"latin-hypercube"`, `"sobol"` or `"halton"`.
+
+        **Returns:** an array of shape `(n, d)`.
+
+        !!! example
+            ```python
+            places = problem.interior(100)
+            ```
+        """
         check_sampler(sampler)
         rng = np.random.default_rng([check_count("seed", seed), INTERIOR])
         return draw(self.domain.interior, check_count("n", n), rng, sampler)
 
     def truth(self, points: Any, operator: Operator = identity) -> np.ndarray:
-        """`A u` of the exact solution at these points, by automatic differentiation."""
+        """`A u` of the exact solution, by automatic differentiation.
+
+        **Arguments:**
+
+        - `points`: an array of shape `(n, d)`.
+        - `operator`: the operator `A`; `u` itself by default.
+
+        **Returns:** `n` values.
+
+        !!! example
+            ```python
+            exact = problem.truth(points)
+            ```
+        """
         if self.exact is None:
             raise ValueError(f"{self.name} has no exact solution: give one with Problem(…, exact=function of q).")
         return evaluate(np.asarray(points, dtype=float), operator(self.exact))[0]
 
     def verify(self, n: int = 200, seed: int = 0, tolerance: float = 1e-8) -> Verification:
-        """Hold the source and each condition to the exact solution, by automatic differentiation at `n` points each."""
+        """Compare the source and each condition with the exact solution, by automatic differentiation.
+
+        **Arguments:**
+
+        - `n`: at how many points each.
+        - `seed`: the seed of the points.
+        - `tolerance`: the largest difference that counts as rounding, relative to the size of the terms.
+
+        **Returns:** a `Verification`; it is true if all parts fit, and prints what does not.
+
+        !!! example
+            ```python
+            assert problem.verify(n=5).ok
+            ```
+        """
         if self.exact is None:
             raise ValueError(f"{self.name} has no exact solution to verify it with: Problem(…, exact=function of q).")
         rng = np.random.default_rng([check_count("seed", seed), VERIFIED])
@@ -169,6 +289,7 @@ class Problem:
         check_sampler(sampler)
         if not (isinstance(noise, int | float | np.number) and 0 <= noise < np.inf):
             raise ValueError(f"`noise` needs a finite number that is not negative, relative to u: got {noise!r}.")
+        check_points_fit(sum(counts[name] for name in {s.budget for s in statements if s.budget}), self.domain.dim)
         allotted = self._allotted(statements, counts)
         rows: list[Row] = []
         for number, (statement, count) in enumerate(zip(statements, allotted)):
@@ -219,6 +340,15 @@ class Problem:
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
+    def _described(self) -> tuple[str, Rows]:
+        counts = ", ".join(f"{getattr(self.points, name)} {name}" for name in BUDGETS if getattr(self.points, name))
+        return f"Problem {self.name}: {self.equation}", {
+            "domain": str(self.domain),
+            "given": "; ".join(statement.label for statement in self.statements[:-1]),
+            "points": f"{counts or 'none'} by default",
+            "exact solution": "not known" if self.exact is None else "known",
+        }
+
     def __str__(self) -> str:
         given = "".join(f"\n  {s.label}" for s in self.statements[:-1])
         return f"{self.name}: {self.equation}, {self.domain}{given}"
@@ -264,7 +394,3 @@ def _read_conditions(conditions: Any) -> tuple[Condition, ...]:
                 f"`conditions` takes Dirichlet, Initial, Neumann, Robin, Periodic, Sensors: got {condition!r}."
             )
     return tuple(found)
-
-
-def _equation(operator: Operator) -> str:
-    return f"({operator}) u = f" if isinstance(operator, Sum) else f"{operator} u = f"

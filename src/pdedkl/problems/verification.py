@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..operators.base import Sum
+from ..shown import Written
 from .conditions import Statement
 from .functions import evaluate, show_point
 
@@ -45,8 +46,8 @@ class Check:
         return f"  NO {self.what}: at q = {place} {found}"
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(Written):
     """The checks of all parts of a problem; `ok` if all hold."""
 
     problem: str

@@ -12,7 +12,6 @@ import numpy as np
 from ..domain import Domain
 from ..inference import Posterior
 from .packing import NotShownError, pack
-from .results import input_names
 from .style import DEVIATIONS, VALUES
 
 COLOURS = 33
@@ -38,7 +37,7 @@ def explorer(posterior: Posterior, domain: Domain, start: Any = None, axes: tupl
     middle = 0.5 * (domain.lower + domain.upper)
     page = {
         "model": model,
-        "names": input_names(domain),
+        "names": domain.coordinate_names,
         "lower": domain.lower.tolist(),
         "upper": domain.upper.tolist(),
         "start": np.asarray(middle if start is None else start).tolist(),

@@ -10,8 +10,8 @@ from scipy.special import ndtri
 from .. import metrics
 from ..domain import Domain
 from ..inference import Posterior, Prediction
-from .results import Results, input_names, values_of
-from .style import BLUE, DEVIATIONS, ERRORS, GREY, RED, VALUES, new, styled
+from .results import Results, values_of
+from .style import BLUE, DEVIATIONS, ERRORS, GREY, RED, VALUES, new, styled, verbatim
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,9 +101,9 @@ def slice_maps(posterior: Posterior, problem: Any, seed: int = 0, axes: tuple[in
     maps.append(("standard deviation", found.std, DEVIATIONS))
     figure = new(6.4)
     for place, (title, values, colours) in zip(figure.subplots(1, len(maps), sharey=True), maps):
-        _map(figure, place, across, up, values.reshape(GRID, GRID), title, colours)
-        place.set_xlabel(input_names(domain)[a])
-    figure.axes[0].set_ylabel(input_names(domain)[b])
+        map_panel(figure, place, across, up, values.reshape(GRID, GRID), title, colours)
+        place.set_xlabel(verbatim(domain.coordinate_names[a]))
+    figure.axes[0].set_ylabel(verbatim(domain.coordinate_names[b]))
     return figure
 
 
@@ -112,10 +112,21 @@ def _axes(domain: Domain, seed: int) -> tuple[int, int]:
     return a, b
 
 
-def _map(figure: Any, axes: Any, across: Any, up: Any, values: np.ndarray, title: str, colours: str) -> None:
+def map_panel(
+    figure: Any,
+    axes: Any,
+    across: Any,
+    up: Any,
+    values: np.ndarray,
+    title: str,
+    colours: str,
+    start: float | None = None,
+) -> None:
+    """One quantity over two inputs, with its colour bar from `start` on; entries that are not numbers stay white."""
     from matplotlib.ticker import MaxNLocator
 
-    low, high = float(values.min()), float(values.max())
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    low = low if start is None else start
     if colours == ERRORS:
         high = max(abs(low), abs(high)) or 1.0
         low = -high
@@ -124,7 +135,8 @@ def _map(figure: Any, axes: Any, across: Any, up: Any, values: np.ndarray, title
     filled = axes.contourf(across, up, values, np.linspace(low, high, 25), cmap=colours, extend="neither")
     filled.set_rasterized(True)
     if colours == VALUES:
-        axes.contour(across, up, values, np.linspace(low, high, 9)[1:-1], colors="white", linewidths=0.5, alpha=0.6)
+        lines: dict[str, Any] = {"colors": "white", "linewidths": 0.5, "linestyles": "solid", "alpha": 0.6}
+        axes.contour(across, up, values, np.linspace(low, high, 9)[1:-1], **lines)
     for side in ("top", "right"):
         axes.spines[side].set_visible(True)
     axes.set_title(title)
@@ -140,10 +152,22 @@ def _curve(posterior: Posterior, problem: Any) -> Figure:
     found, truth = posterior.predict(across[:, None]), values_of(problem.exact, across[:, None])
     figure = new(8.0)
     axes = figure.add_subplot()
-    axes.fill_between(across, *found.interval(0.95), color=BLUE, alpha=0.2, linewidth=0, label="95 % interval")
-    axes.plot(across, found.mean, color=BLUE, label="prediction")
-    if truth is not None:
-        axes.plot(across, truth, "--", color=RED, label="truth")
-    axes.set(xlabel=input_names(domain)[0], ylabel="u")
+    band_panel(axes, across, found.mean, found.interval(0.95), truth)
+    axes.set(xlabel=verbatim(domain.coordinate_names[0]), ylabel="u")
     axes.legend()
     return figure
+
+
+def band_panel(
+    axes: Any,
+    across: np.ndarray,
+    mean: np.ndarray,
+    interval: tuple[np.ndarray, np.ndarray],
+    truth: np.ndarray | None = None,
+    level: float = 0.95,
+) -> None:
+    """A curve in its band, and the truth where it is known."""
+    axes.fill_between(across, *interval, color=BLUE, alpha=0.2, linewidth=0, label=f"{100 * level:g} % interval")
+    axes.plot(across, mean, color=BLUE, label="prediction")
+    if truth is not None:
+        axes.plot(across, truth, "--", color=RED, label="truth")

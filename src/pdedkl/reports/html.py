@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
@@ -16,8 +16,9 @@ import numpy as np
 
 from ..files import write_atomically
 from ..inference import Posterior
-from ..observations import Learned, Observation, default_name
+from ..observations import Learned, Observation
 from ..operators import Parameter
+from ..operators.base import applied
 from . import figures, inside
 from .explorer import explorer
 from .mathml import checked
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+# The name of a picture's file, its title, its caption, and what draws it.
+Drawing = tuple[str, str, str, Callable[[], "Figure"]]
 LIBRARIES = ("numpy", "scipy", "jax", "equinox", "matplotlib")
 
 
@@ -51,47 +54,63 @@ class Picture:
         return "data:image/svg+xml;base64," + base64.b64encode(as_bytes(self.figure, "svg")).decode("ascii")
 
 
-def pictures(posterior: Posterior, problem: Any, results: Results, seed: int = 0) -> list[Picture]:
-    """All pictures that can be made of this posterior: without an exact solution or a training there are fewer."""
-    strengths = inside.sensitivity(posterior, problem, seed=seed)
-    known = results.u_truth is not None or results.f_truth is not None
+def pictures(
+    posterior: Posterior,
+    problem: Any,
+    results: Results,
+    seed: int = 0,
+    failed: Callable[[str, Exception], None] | None = None,
+) -> list[Picture]:
+    """All pictures that can be made of this posterior: without an exact solution or a training there are fewer.
+
+    One that cannot be drawn raises its error; with `failed(name, error)` that is called instead, and it is left out.
+    """
     found = []
+    for name, title, caption, draw in _drawings(posterior, problem, results, seed):
+        try:
+            found.append(Picture(name, title, caption, draw()))
+        except Exception as error:
+            if failed is None:
+                raise
+            failed(name, error)
+    return found
+
+
+def _drawings(posterior: Posterior, problem: Any, results: Results, seed: int) -> Iterator[Drawing]:
+    known = results.u_truth is not None or results.f_truth is not None
     if known:
         caption = (
             f"Each of {len(results.points)} fresh points is a dot with its 95 % interval; below, the same with the "
             "truth subtracted."
         )
-        found.append(Picture("truth", "Predicted against true", caption, figures.predicted_against_true(results)))
+        yield "truth", "Predicted against true", caption, lambda: figures.predicted_against_true(results)
     title, caption = "A slice of the domain", "Two inputs drawn at random, the others fixed at a random interior point."
     if problem.domain.dim == 1:
         title, caption = "The solution", "Prediction and 95 % interval over the whole domain."
-    found.append(Picture("slice", title, caption, figures.slice_maps(posterior, problem, seed)))
+    yield "slice", title, caption, lambda: figures.slice_maps(posterior, problem, seed)
     if known:
         caption = (
             "How many true values lie inside intervals of a given level. On the diagonal the error bars mean what they "
             "say; above it they are wider than needed, below it too narrow."
         )
-        found.append(Picture("calibration", "Are the error bars right?", caption, figures.calibration(results)))
+        yield "calibration", "Are the error bars right?", caption, lambda: figures.calibration(results)
     caption = (
         "Root mean square slope of the prediction along each input, times the input's width: how much u changes across "
         "the domain, to first order."
     )
-    found.append(
-        Picture("inputs", "Which inputs matter", caption, inside.which_inputs_matter(problem.domain, strengths))
-    )
+    strengths = lambda: inside.sensitivity(posterior, problem, seed=seed)
+    yield "inputs", "Which inputs matter", caption, lambda: inside.which_inputs_matter(problem.domain, strengths())
     caption = (
         "Fresh points in the coordinates that the kernel sees, in units of its length scales: those along which the "
         "prediction changes most."
     )
-    found.append(Picture("latent", "Latent coordinates", caption, inside.latent_coordinates(posterior, results)))
+    yield "latent", "Latent coordinates", caption, lambda: inside.latent_coordinates(posterior, results)
     if posterior.training is not None and posterior.training.history:
         caption = (
             "Objective (negative log evidence plus priors, lower is better) and learned noise levels, phase by phase. "
             "Phases that only explore use a part of the data; the highest values are cut off."
         )
-        history = inside.training_history(posterior.training.history)
-        found.append(Picture("training", "Training", caption, history))
-    return found
+        yield "training", "Training", caption, lambda: inside.training_history(posterior.training.history)
 
 
 def write_report(
@@ -146,7 +165,7 @@ def write_report(
         numbers={key: _number(value) for key, value in measured.items() if isinstance(value, int | float)},
     )
     # The name of a file may hold bytes that are no text.
-    write_atomically(Path(path), page.encode("utf-8", "replace"))
+    write_atomically(Path(path), page.encode("utf-8", "backslashreplace"))
     return Path(path)
 
 
@@ -211,7 +230,7 @@ def _check(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return None
     rows = [
         {key: _number(row[key]) for key in ("points", "error", "claimed", "z_rms")}
-        | {"name": row["name"], "coverage": f"{100 * row['coverage']:.1f} %"}
+        | {"name": row["name"], "coverage": "–" if row["coverage"] is None else f"{100 * row['coverage']:.1f} %"}
         for row in found["comparisons"]
     ]
     return dict(found) | {"error_u": _number(found["error_u"]), "comparisons": rows}
@@ -231,7 +250,7 @@ def _observation(item: Observation, posterior: Posterior) -> dict[str, Any]:
         noise = "one per point"
     else:
         noise = "exact" if float(item.noise) == 0 else f"{float(item.noise):.2g}"
-    operator = default_name(item.operator)
+    operator = applied(item.operator)
     name = "" if item.name == operator else item.name
     return {"name": name, "operator": operator, "points": len(item), "noise": noise}
 
@@ -272,7 +291,9 @@ def _text(value: Any) -> str:
     return _number(value) if isinstance(value, float) else str(value)
 
 
-def _number(value: float) -> str:
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
     if isinstance(value, bool | int):
         return str(value)
     if value == 0 or 1e-3 <= abs(value) < 1e5:

@@ -16,8 +16,8 @@ from ..domain import Domain
 from ..embeddings import LatentJet
 from ..inference import Posterior
 from ..training.monitor import Step
-from .results import Results, input_names
-from .style import BLACK, PALETTE, VALUES, new, styled
+from .results import Results
+from .style import BLACK, PALETTE, VALUES, new, styled, verbatim
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,7 +71,7 @@ def _limit(axes: Any, objectives: list[np.ndarray]) -> None:
 
 
 def _noise_name(name: str) -> str:
-    return f"of {'u' if name == '1' else name}"
+    return verbatim(f"of {'u' if name == '1' else name}")
 
 
 @eqx.filter_jit
@@ -89,13 +89,13 @@ def sensitivity(posterior: Posterior, problem: Any, n: int = SLOPES, seed: int =
 @styled
 def which_inputs_matter(domain: Domain, strengths: np.ndarray) -> Figure:
     """The sensitivity to each input as bars, coloured by their named group."""
-    names, many = input_names(domain), domain.dim > 12
+    names, many = [verbatim(name) for name in domain.coordinate_names], domain.dim > 12
     figure = new(7.0)
     axes = figure.add_subplot()
     begin = 0
     for (name, size), colour in zip(domain.layout, PALETTE * domain.dim):
         where = np.arange(begin, begin + size)
-        axes.bar(where, strengths[where], color=colour, width=0.75, label=name)
+        axes.bar(where, strengths[where], color=colour, width=0.75, label=verbatim(name))
         begin += size
     axes.set_xticks(range(domain.dim))
     skip = -(-domain.dim // 60)

@@ -24,7 +24,7 @@ from scipy.linalg import solve_triangular
 from ..embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, LatentJet, Linear, Residual
 from ..inference import Posterior
 from ..inference.engines import ClosedForm, Jets, terms_of
-from ..inference.posterior import ROUNDING as VARIANCE_ROUNDING
+from ..inference.rows import ROUNDING as VARIANCE_ROUNDING
 from ..inference.solver import Factorised
 from ..kernels import Component, Matern, Profile, RationalQuadratic, SquaredExponential
 from ..means import ConstantMean, Mean, ZeroMean

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import metrics
-from ..domain import Domain
 from ..inference import Posterior, Prediction
 from ..operators.base import Identity
 
@@ -69,8 +68,3 @@ def values_of(function: Any, points: np.ndarray) -> np.ndarray | None:
         return np.full(len(points), float(function))
     found = jax.jit(jax.vmap(lambda q: jnp.asarray(function(q), dtype=float)))(jnp.asarray(points))
     return np.asarray(found)
-
-
-def input_names(domain: Domain) -> list[str]:
-    """One name for each input, such as `x[0]` and `t`."""
-    return [str(part) for name in domain.names for part in domain.coordinates(name)]

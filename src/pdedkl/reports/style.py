@@ -50,6 +50,7 @@ STYLE: dict[Any, Any] = {
     "savefig.dpi": 200,
     "figure.dpi": 200,
     "svg.fonttype": "path",
+    "text.usetex": False,
 }
 
 P = ParamSpec("P")
@@ -69,11 +70,16 @@ def styled(function: Callable[P, T]) -> Callable[P, T]:
     return run
 
 
+def verbatim(text: str) -> str:
+    """A name for a picture as it is: a dollar sign begins no formula, and what is no Unicode is written by number."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("$", r"\$")
+
+
 def new(height_cm: float, width_cm: float = PAGE_CM) -> Figure:
     """An empty figure that belongs to nobody's backend."""
-    from matplotlib.figure import Figure
+    from .picture import Picture
 
-    return Figure(figsize=(width_cm / 2.54, height_cm / 2.54), layout="constrained")
+    return Picture(figsize=(width_cm / 2.54, height_cm / 2.54), layout="constrained")
 
 
 @styled

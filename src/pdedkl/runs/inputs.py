@@ -10,37 +10,44 @@ from ..domain import Domain
 from ..observations import Observation
 from ..problems import Problem
 from ..tables import MissingColumnError
-from .folder import Config, RunError
+from .folder import Config, Folder, RunError, existing
 
 
-def problem_of(config: Config, folder: Path = Path()) -> Problem:
-    """The problem by name, or from the file in the folder of the run."""
-    if config.own:
-        if config.dim is not None:
-            raise RunError("--dim is for the built-in problems: the dimension of your own is set in its file.")
-        return problems.from_file(folder / config.problem)
-    return problems.built_in(config.problem, dim=config.dim)
+def problem_of(config: Config, folder: Folder | None = None, trust: bool = False) -> Problem:
+    """The problem by name, from a file that the user names, or from the copy of it in the folder of a run."""
+    if not config.own:
+        return problems.built_in(config.problem, dim=config.dim)
+    if config.dim is not None:
+        raise RunError("--dim is for the built-in problems: the dimension of your own is set in its file.")
+    if folder is None:
+        path, text = Path(config.problem), existing(config.problem).read_bytes()
+    else:
+        path, text = folder / config.problem, folder.program(config, trust)
+    try:
+        return problems.from_text(text, path)
+    except problems.ProblemFileError as error:
+        if not isinstance(error.__cause__, ModuleNotFoundError):
+            raise
+        raise RunError(
+            f"{error} A run keeps this one file: put into it what it imports from its folder, or install that."
+        ) from error
 
 
-def data_of(config: Config, problem: Problem, folder: Path = Path()) -> tuple[Observation, ...]:
+def data_of(
+    config: Config, problem: Problem, folder: Folder | None = None, trust: bool = False
+) -> tuple[Observation, ...]:
     """Sampled conditions and sources, and measurements of `u` from the user's tables."""
     wanted = {"boundary": config.boundary, "initial": config.initial, "source": config.source}
     counts = {name: count for name, count in wanted.items() if count is not None}
+    tables = [Path(name) for name in config.data] if folder is None else folder.data(config, trust)
     sampled = problem.sample(**counts, seed=config.seed, sampler=config.sampler, noise=config.noise)
-    return (*sampled, *(measurements(folder / name, problem.domain) for name in config.data))
+    return (*sampled, *(measurements(path, problem.domain) for path in tables))
 
 
 def measurements(path: Path, domain: Domain) -> Observation:
     """Values of `u` in a table whose columns are the coordinates, `u`, and `noise` if it is known."""
-    read = partial(Observation.from_table, path, columns(domain), "u", domain=domain, name=f"u in {path.name}")
+    read = partial(Observation.from_table, path, domain.coordinate_names, "u", domain=domain, name=f"u in {path.name}")
     try:
         return read(noise="noise")
     except MissingColumnError:
         return read(noise="learned")
-
-
-def columns(domain: Domain) -> list[str]:
-    """The names of single coordinates in tables: `x1 … x50` for a group, `t` for a coordinate of its own."""
-    return [
-        name if scalar else f"{name}{i}" for name, bounds, scalar in domain.groups for i in range(1, len(bounds) + 1)
-    ]

@@ -12,8 +12,8 @@ from statistics import median
 from typing import Any
 
 from .. import __version__
+from ..files import write_atomically
 from ..jobs import Job, Pool
-from ..parsing import read_json
 from .folder import METRICS, Config, Folder, RunError
 
 
@@ -90,13 +90,13 @@ class Reproduction:
         jobs = []
         for name, row in self.rows.items():
             for method, folder, config in self._runs(name, row):
-                if not (folder / METRICS).is_file():
+                if not Folder(folder).finished:
                     title = f"{name}, {METHODS[method].title}, seed {config.seed}"
                     jobs.append(Job(title, Cell(title, folder.resolve(), config)))
         if jobs:
             say(f"{len(jobs)} runs to make")
         for done, (job, _) in enumerate(pool.run(solve_cell, jobs), start=1):
-            if not (job.argument.folder / METRICS).is_file():
+            if not Folder(job.argument.folder).finished:
                 raise RunError(f"{job.name} was solved where {self.out} is another folder: {SHARED}")
             say(f"{done}/{len(jobs)}  {job.name}")
             self.write()
@@ -105,18 +105,17 @@ class Reproduction:
         """The table as it stands, as Markdown, CSV and a page."""
         self.out.mkdir(parents=True, exist_ok=True)
         for name, text in (("table.md", self.markdown()), ("table.csv", self.csv()), ("table.html", self.html())):
-            (self.out / name).write_text(text, encoding="utf-8")
+            write_atomically(self.out / name, text.encode())
 
     def errors(self) -> Errors:
         """The median over seeds of the errors of `u` and `f`; `None` where a seed is missing."""
         out: Errors = {}
         for name, row in self.rows.items():
             for method in METHODS:
-                files = [folder / METRICS for other, folder, _ in self._runs(name, row) if other == method]
-                found = [read_json(file) for file in files if file.is_file()]
-                whole = len(found) == len(files)
-                pair = lambda key, found=found: median(item[key] for item in found)
-                out[name, method] = (pair("error_u"), pair("error_f")) if whole else None
+                folders = [Folder(folder) for other, folder, _ in self._runs(name, row) if other == method]
+                found = [_errors(folder) for folder in folders if folder.finished]
+                whole = len(found) == len(folders)
+                out[name, method] = (median(u for u, _ in found), median(f for _, f in found)) if whole else None
         return out
 
     def header(self) -> list[str]:
@@ -181,15 +180,30 @@ def solve_cell(asked: Cell) -> None:
         raise RunError(f"A worker has no folder {out}: {SHARED}")
     use_compilation_cache()
     try:
-        if not folder.started:
-            folder.begin(asked.config)
-        solve(folder, progress=False)
+        with folder.locked():
+            if not folder.started:
+                folder.begin(asked.config)
+            elif _asked(folder.config()) != _asked(asked.config):
+                raise RunError(f"{folder.path} holds another run: remove it, or use another --out.")
+            solve(folder, progress=False)
     except Exception as error:  # whatever it is, of many runs the one has to be named
         raise RunError(f"{asked.title} failed: {type(error).__name__}: {error}") from error
     finally:
         jax.clear_caches()  # neither time nor memory of a run depends on those before it
     if not folder.finished:
         raise KeyboardInterrupt
+
+
+def _asked(config: Config) -> tuple[Any, ...]:
+    return config.problem, config.dim, config.model, config.recipe, config.seed
+
+
+def _errors(folder: Folder) -> tuple[float, float]:
+    found = folder.read_json(METRICS)
+    pair = found.get("error_u"), found.get("error_f")
+    if not all(isinstance(value, int | float) for value in pair):
+        raise RunError(f"{folder / METRICS} lacks the errors of u and f: restore it, or remove that folder.")
+    return float(pair[0]), float(pair[1])
 
 
 def cell(pair: Any) -> str:

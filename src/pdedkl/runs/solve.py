@@ -5,25 +5,56 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from .. import fit, load
 from ..inference import Posterior
+from ..operators import Operator, same
 from ..problems import Problem
 from ..reports import Results, evaluate, pictures, save, write_report
-from ..saving import FunctionsNotSaved, functions_of
+from ..saving import FunctionsNotSaved, describe, functions_of
 from ..training import Callback
-from .folder import CHECKPOINT, METRICS, MODEL, Folder
+from .folder import CHECKPOINT, HISTORY, METRICS, MODEL, REPORT, Folder, RunError
 from .inputs import data_of, problem_of
 from .measure import measured
 
 
-def solve(folder: Folder, *, callbacks: Sequence[Callback] = (), progress: bool | None = None) -> dict[str, Any]:
-    """Run what the folder's configuration asks for, and return its metrics."""
+class Solved(NamedTuple):
+    """What a run has found, and what its report is made of."""
+
+    posterior: Posterior
+    problem: Problem
+    metrics: dict[str, Any]
+    results: Results
+
+
+class Predictor(NamedTuple):
+    """A posterior, the names of its coordinates in a table, and the operator of `f = A u`."""
+
+    posterior: Posterior
+    columns: list[str]
+    operator: Operator
+
+
+def solve(
+    folder: Folder,
+    *,
+    callbacks: Sequence[Callback] = (),
+    progress: bool | None = None,
+    trust: bool = False,
+    saved: Callable[[Posterior], None] = lambda posterior: None,
+    conclude: Callable[[Folder, Solved], None] | None = None,
+) -> dict[str, Any]:
+    """Run what the folder's configuration asks for, and return its metrics.
+
+    `saved` is called with the posterior as soon as its file is there. `conclude` makes of what was found what is to be
+    drawn of it, by default the report; model and metrics are written by then. The metrics of a run that was stopped say
+    so, its model is the best so far, and its checkpoint stays.
+    """
     config = folder.config()
-    problem = problem_of(config, folder.path)
-    data = data_of(config, problem, folder.path)
+    problem = problem_of(config, folder, trust)
+    data = data_of(config, problem, folder, trust)
     posterior = fit(
         problem,
         data,
@@ -39,38 +70,101 @@ def solve(folder: Folder, *, callbacks: Sequence[Callback] = (), progress: bool 
     with warnings.catch_warnings():
         # The problem itself is in the folder: its functions are found again.
         warnings.simplefilter("ignore", FunctionsNotSaved)
-        posterior.save(folder / MODEL)
-    folder.write("history.csv", _history(posterior))
+        posterior.save(folder / MODEL, extra=_extra(posterior, problem))
+    saved(posterior)
+    folder.write(HISTORY, _history(posterior))
     results = evaluate(posterior, problem, seed=config.seed)
-    metrics = measured(posterior, problem, config, results)
-    report(folder, posterior, problem, metrics, results)
+    metrics = measured(posterior, problem, config, results) | {"stopped": posterior.training.stopped}
+    (folder / REPORT).unlink(missing_ok=True)  # it would be of other numbers
+    folder.write_json(METRICS, metrics)
     if posterior.training.stopped is None:
-        folder.write_json(METRICS, metrics)
         (folder / CHECKPOINT).unlink(missing_ok=True)
+    (conclude or _conclude)(folder, Solved(posterior, problem, metrics, results))
     return metrics
 
 
-def opened(folder: Folder) -> tuple[Problem, Posterior]:
-    """The problem and the posterior of a finished run."""
-    folder.metrics()
-    config = folder.config()
-    problem = problem_of(config, folder.path)
-    return problem, load(folder / MODEL, functions=functions_of(data_of(config, problem, folder.path)))
+def opened(folder: Folder, trust: bool = False) -> Solved:
+    """What a run has found, from its folder."""
+    metrics, config = folder.metrics(), folder.config()
+    problem, posterior = _loaded(folder, trust)
+    return Solved(posterior, problem, metrics, evaluate(posterior, problem, seed=config.seed))
 
 
-def report(
-    folder: Folder, posterior: Posterior, problem: Problem, metrics: dict[str, Any], results: Results | None = None
-) -> None:
-    """Figures and page, made anew."""
+def predictor(folder: Folder, trust: bool = False) -> Predictor:
+    """What predictions need. The model file has it all, so nothing is run, unless the model has Python functions."""
+    folder.config()
+    _check_model(folder)
+    header = describe(folder / MODEL)
+    if not header.get("functions"):
+        posterior = load(folder / MODEL)
+        if (found := _from_extra(header.get("extra"), posterior)) is not None:
+            return found
+    problem, posterior = _loaded(folder, trust)
+    return Predictor(posterior, list(problem.domain.coordinate_names), problem.operator)
+
+
+def report(folder: Folder, solved: Solved) -> list[str]:
+    """Figures and page, made anew. What could not be made is left out, and comes back with the reason."""
+    posterior, problem, metrics, results = solved
     config = folder.config()
-    results = results or evaluate(posterior, problem, seed=config.seed)
+    failed: list[str] = []
     settings = {name: value for name, value in vars(config).items() if value not in (None, ())}
-    shown = pictures(posterior, problem, results, config.seed)
-    for picture in shown:
-        save(picture.figure, folder / "figures", picture.name)
-    write_report(
-        folder / "report.html", posterior, problem, metrics, settings, results=results, shown=shown, seed=config.seed
-    )
+
+    def give_up(name: str, error: Exception) -> None:
+        failed.append(f"{name} ({type(error).__name__}: {error})")
+
+    shown = pictures(posterior, problem, results, config.seed, give_up)
+    for picture in list(shown):
+        try:
+            save(picture.figure, folder.figures(), picture.name)
+        except Exception as error:  # drawing and writing: whatever it is, the others are worth having
+            give_up(picture.name, error)
+            shown.remove(picture)
+    try:
+        write_report(
+            folder / REPORT, posterior, problem, metrics, settings, results=results, shown=shown, seed=config.seed
+        )
+    except Exception as error:
+        give_up(REPORT, error)
+    return failed
+
+
+def _conclude(folder: Folder, solved: Solved) -> None:
+    if failed := report(folder, solved):
+        warnings.warn(f"The report in {folder.path} lacks {'; '.join(failed)}.", stacklevel=3)
+
+
+def _loaded(folder: Folder, trust: bool) -> tuple[Problem, Posterior]:
+    """The problem, whose file is run if it is the user's own, and the model with the functions that it needs of it."""
+    config = folder.config()
+    _check_model(folder)
+    problem = problem_of(config, folder, trust)
+    return problem, load(folder / MODEL, functions=functions_of(data_of(config, problem, folder, trust)))
+
+
+def _check_model(folder: Folder) -> None:
+    if not (folder / MODEL).is_file():
+        raise RunError(f"{folder.path} has no model yet: pdedkl resume {folder.path}.")
+
+
+def _extra(posterior: Posterior, problem: Problem) -> dict[str, Any]:
+    """What a prediction needs besides the posterior: names of columns, and which observation is of `A u`."""
+    operators = [item.operator for item in posterior.observations]
+    source = next((i for i, one in enumerate(operators) if same(one, problem.operator)), None)
+    return {"columns": list(problem.domain.coordinate_names), "source": source}
+
+
+def _from_extra(extra: Any, posterior: Posterior) -> Predictor | None:
+    """The predictor that a model file describes; `None` if it does not, as files of older versions."""
+    found = extra if isinstance(extra, dict) else {}
+    names, source = found.get("columns"), found.get("source")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return None
+    if not isinstance(source, int) or isinstance(source, bool) or not 0 <= source < len(posterior.observations):
+        return None
+    if len(set(names)) != len(names) or len(names) != posterior.model.kernel.dim:
+        return None
+    return Predictor(posterior, names, posterior.observations[source].operator)
 
 
 def _history(posterior: Posterior) -> str:

@@ -18,6 +18,7 @@ from ..model import ENGINES, Model
 from ..observations import Observation, _check_operator_at
 from ..operators import Diffusion, Directional, Divergence, Partial, Shift
 from ..operators.base import Sum
+from ..operators.coefficients import Entries
 from ..operators.derivatives import _ConstantTensor
 from ..operators.normals import OutwardNormal
 from .fields import MisfitError
@@ -42,6 +43,8 @@ def _problem_of(made: Any) -> str | None:
             return _coordinates(made.indices, made.space, False)
         case Directional() if not callable(made.vector) and made.vector.shape != (len(made.x),):
             return f"a direction over {len(made.x)} coordinates has shape {made.vector.shape}"
+        case Entries() if len(made.entries) != int(np.prod(made.shape, dtype=object)) or not made.entries:
+            return f"{len(made.entries)} coefficients for the shape {made.shape}"
         case OutwardNormal():
             return _normal(made)
         case Shift() if made.move.shape != (made.x.dim,):
@@ -52,6 +55,8 @@ def _problem_of(made: Any) -> str | None:
             return f"a {type(made).__name__} of nothing"
         case Normalisation() if made.centre.shape != (sum(size for _, size in made.layout),):
             return f"{made.centre.shape[0]} coordinates for the layout {made.layout}"
+        case Normalisation() if made.names and len(made.names) != made.centre.shape[0]:
+            return f"{made.centre.shape[0]} coordinates with the names {made.names}"
         case BaseKernel() if len(made.groups) != made.log_variance.shape[0] or not all(made.groups):
             return f"{made.log_variance.shape[0]} variances for the groups {made.groups}"
         case Calibration():

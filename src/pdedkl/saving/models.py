@@ -12,14 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from ..inference import Posterior
 from ..inference.iterative import Iterative
 from ..model import positive_names
 from ..observations import Learned, Observation
-from ..operators import Parameter
 from ..parsing import parse_json, shortened
 from ..precision import require_float64
 from .checks import check_numbers, check_posterior, check_traced
@@ -80,8 +78,20 @@ def functions_of(observations: Sequence[Observation]) -> dict[str, Callable]:
 def load(path: str | os.PathLike[str], *, functions: Mapping[str, Callable] | None = None) -> Posterior:
     """The posterior that was saved, with the same predictions to the last bit.
 
-    `functions` gives again, by name, what no data file can hold: functions in coefficients, operators and the prior
-    mean. Saving warns of them, and `describe(path)["functions"]` lists them.
+    **Arguments:**
+
+    - `path`: the file that `posterior.save` wrote.
+    - `functions`: the Python functions that no data file can hold, by name: those of coefficients, operators and the
+      prior mean. Saving names them in a warning, and `pdedkl.saving.describe(path)["functions"]` lists them.
+
+    **Returns:** a `Posterior`.
+
+    !!! example
+        ```python
+        posterior.save("model.pdedkl")
+        again = pk.load("model.pdedkl")
+        assert (again.predict(points).mean == posterior.predict(points).mean).all()
+        ```
     """
     require_float64()
     header, tensors = read(Path(path))
@@ -165,19 +175,26 @@ def _check_extra(extra: Any) -> None:
 def _summary(posterior: Posterior) -> dict[str, Any]:
     """For a reader; nothing of it is used on loading."""
     model, observations = posterior.model, posterior.observations
-    bound = [model.bound(item.operator) for item in observations]
-    leaves = jax.tree.leaves(bound, is_leaf=lambda node: isinstance(node, Parameter))
     return {
         "coordinates": dict(model.kernel.layout),
         "observations": [
             {"name": o.name, "operator": str(o.operator), "points": len(o), "noise": _noise(o)} for o in observations
         ],
         "noise": model.noise(),
-        "coefficients": {leaf.name: float(leaf.value) for leaf in leaves if isinstance(leaf, Parameter)},
+        "coefficients": posterior.unknowns(),
         "engine": model.engine,
+        "training": _training(posterior),
         "objective": float(posterior.objective),
         "jitter": float(posterior.jitter),
     }
+
+
+def _training(posterior: Posterior) -> dict[str, Any] | None:
+    """What was chosen for the training, where there was one."""
+    if (training := posterior.training) is None:
+        return None
+    chosen = ("recipe", "model", "seed", "kernel", "trained_values", "solver")
+    return {name: getattr(training, name) for name in chosen}
 
 
 def _noise(item: Observation) -> float | str:

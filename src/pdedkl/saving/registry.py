@@ -28,7 +28,7 @@ from ..means import ConstantMean, FunctionMean, ZeroMean
 from ..model import Model
 from ..observations import Learned, Observation
 from ..operators.base import Composed, Identity, Scaled, Sum
-from ..operators.coefficients import Coefficient, Constant, Parameter, Product
+from ..operators.coefficients import Coefficient, Constant, Entries, Parameter, Product
 from ..operators.derivatives import Diffusion, Directional, Divergence, Laplacian, Partial, _ConstantTensor
 from ..operators.normals import GivenNormals, OutwardNormal
 from ..operators.shift import Shift
@@ -52,6 +52,7 @@ _CLASSES: dict[str, type] = {
     "diffusion": Diffusion,
     "directional": Directional,
     "divergence": Divergence,
+    "entries": Entries,
     "factorised": Factorised,
     "function-mean": FunctionMean,
     "given-normals": GivenNormals,

@@ -18,7 +18,21 @@ Train = Callable[[Parameters], tuple[float, Any]]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One training of a search. `objective` is `None` where it failed, and `error` says how."""
+    """One training of a search.
+
+    **Arguments:**
+
+    - `parameters`: the values that it was trained with, by name.
+    - `objective`: the training objective; `None` if the training failed.
+    - `seconds`: how long it took.
+    - `error`: why it failed; `None` if it did not.
+
+    !!! example
+        ```python
+        searched = pk.search(problem, data, latent_dims=[1, 2, 3])
+        seconds = sum(evaluation.seconds for evaluation in searched.history)
+        ```
+    """
 
     parameters: Parameters
     objective: float | None
@@ -27,6 +41,7 @@ class Evaluation:
 
     @property
     def rank(self) -> float:
+        """The objective; infinity if the training failed."""
         return math.inf if self.objective is None else self.objective
 
 

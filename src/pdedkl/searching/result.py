@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..inference import Posterior
-from .evaluation import Evaluation, Train, best_of
+from ..shown import Rows, Shown
+from .evaluation import Evaluation, Train, best_of, described
 from .plot import draw, save
 from .space import Parameters, Space
 from .surrogate import Surrogate
@@ -17,9 +18,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, eq=False)
-class Search:
-    """The evaluations of a search, in the order in which they were proposed, and the best of them."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Search(Shown):
+    """The evaluations of a search and the best of them.
+
+    **Arguments:**
+
+    - `space`: the set that was searched.
+    - `history`: the `Evaluation`s, in the order in which they were proposed.
+    - `seed`: the seed of the search.
+
+    !!! example
+        ```python
+        searched = pk.search(problem, data, latent_dims=[1, 2, 3])
+        print(searched.best, searched.table())
+        ```
+    """
 
     space: Space
     history: list[Evaluation]
@@ -58,8 +72,27 @@ class Search:
         """The Gaussian process through all evaluations."""
         return Surrogate(self.space, [(item.parameters, item.objective) for item in self.history], self.seed)
 
+    def _described(self) -> tuple[str, Rows]:
+        best = best_of(self.history)
+        failed = sum(item.objective is None for item in self.history)
+        return f"Search over {', '.join(self.space.names)}: {len(self.history)} of {len(self.space)} values tried", {
+            "best": "none succeeded" if best is None else f"{described(best.parameters)}, objective {best.rank:.2f}",
+            "failed": str(failed),
+            "time": f"{sum(item.seconds for item in self.history):.1f} s of training",
+        }
+
     def table(self) -> str:
-        """One line for each evaluation, a star at the best."""
+        """One line for each evaluation, with a star at the best.
+
+        **Arguments:** none.
+
+        **Returns:** the lines of a table.
+
+        !!! example
+            ```python
+            print(pk.search(problem, data, latent_dims=[1, 2, 3]).table())
+            ```
+        """
         names = self.space.names
         lines = [f"{'#':>3}" + "".join(f"{name:>16}" for name in names) + f"{'objective':>14}{'seconds':>10}"]
         for number, item in enumerate(self.history, start=1):
@@ -70,7 +103,19 @@ class Search:
         return "\n".join(lines)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """The objective over the latent dimension, with the surrogate; stored as png, svg or pdf if a path is given."""
+        """The objective over the latent dimension, with the surrogate of the search.
+
+        **Arguments:**
+
+        - `path`: a file to store it in, `.png`, `.svg` or `.pdf`; none by default.
+
+        **Returns:** a matplotlib `Figure`.
+
+        !!! example
+            ```python
+            figure = pk.search(problem, data, latent_dims=[1, 2, 3]).plot()
+            ```
+        """
         figure = draw(self.space, self.history, self._best, self.surrogate)
         if path is not None:
             save(figure, Path(path))

@@ -50,15 +50,40 @@ def search(
 ) -> Search:
     """`argmin L(h)` over a finite set of latent dimensions `h`, by Bayesian optimisation of the training objective `L`.
 
-    `L(h)` is `posterior.training.objective` of `fit(problem, data, latent_dim=h, …)`. The first `initial` values are
-    random; each later one maximises the acquisition (`"ei"`, `"ucb"` or `"pi"`) of a Gaussian process through the
-    objectives so far, exactly, over the values that are left. No value is trained twice; `evaluations` are trained in
-    all, or the whole set if it is smaller. With `groups` or `prior_strengths` the set is the product of the lists.
+    `L(h)` is `posterior.training.objective` of `fit(problem, data, latent_dim=h, …)`. The first values are random. Each
+    later one maximises the acquisition of a Gaussian process through the objectives so far, over all values that are
+    left. No value is trained twice.
 
-    `workers` values are trained at a time, in processes of their own. `batch` values are proposed at a time, by default
-    one for each worker: the result depends on the batch and not on the workers. With the address of a Dask `scheduler`
-    its workers train instead, as many as it has. With a `state` file a killed search, called again with the same
-    arguments, goes on where it stopped; asked for more evaluations, it adds them.
+    **Arguments:**
+
+    - `problem`: the `Problem`, or the `Domain` if there is none.
+    - `data`: an `Observation` or a list of them.
+    - `latent_dims`: the latent dimensions to choose from.
+    - `groups`: numbers of groups to choose from, if they are searched too.
+    - `prior_strengths`: strengths of the prior to choose from, if they are searched too. The set is the product of all
+      lists.
+    - `initial`: how many random values come first.
+    - `evaluations`: how many values are trained in all; the whole set if it is smaller.
+    - `acquisition`: `"ei"` (expected improvement), `"ucb"` (confidence bound) or `"pi"` (probability of improvement).
+    - `workers`: how many values are trained at a time, each in a process of its own.
+    - `batch`: how many values are proposed at a time; one for each worker by default. The result depends on the batch
+      and not on the workers.
+    - `scheduler`: the address of a Dask scheduler whose workers train instead, as many as it has.
+    - `state`: a file in which the search is stored. Called again with the same arguments, a killed search continues;
+      asked for more evaluations, it adds them.
+    - `seed`: the seed of everything random.
+    - `recipe`: `"default"`, or `"paper"` for the paper's own training.
+    - `model`: `"dkl"` for a network, `"linear"` for a learned linear map.
+    - `progress`: whether to print a line for each evaluation; nothing is printed by default.
+    - `**fit_options`: more arguments of `fit`, the same for every value.
+
+    **Returns:** a `Search`: `best`, `posterior`, `table()` and `plot()`.
+
+    !!! example
+        ```python
+        searched = pk.search(problem, data, latent_dims=range(1, 6), evaluations=5)
+        posterior = searched.posterior
+        ```
     """
     domain = problem if isinstance(problem, Domain) else getattr(problem, "domain", None)
     if not isinstance(domain, Domain):

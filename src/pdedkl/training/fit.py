@@ -10,12 +10,14 @@ from typing import Any
 
 from ..compilation import make_room
 from ..domain import Domain
+from ..inference import Posterior, condition
+from ..inference.conditioning import MATRICES
 from ..inference.iterative import chosen_solver
 from ..inference.memory import fits, most_that_fit
-from ..inference.posterior import MATRICES, Posterior, condition
 from ..model import ENGINES
 from ..observations import Observation, check_in_domain, check_observations
 from ..precision import require_float64
+from ..shown import Rows, Shown
 from .journal import Journal, fingerprint, recorded
 from .monitor import Callback, Monitor, Step, display
 from .paper import Paper
@@ -39,18 +41,36 @@ FEWEST_TRAINED_VALUES = 10
 CALIBRATING_POINTS = 500
 
 
-@dataclass(frozen=True, eq=False)
-class Training:
-    """How a posterior was trained: `candidates` are the kernels tried, with their objectives.
+@dataclass(frozen=True, eq=False, repr=False)
+class Training(Shown):
+    """How a posterior was trained: `posterior.training`.
 
-    `left_out` is the error of each value as predicted from all the others, root mean square, relative to the size of
-    the data, the largest over the observations: what to expect between the data. `validated` is the same for validation
-    data, if there were any. `rejected` counts steps that were not finite and therefore not taken. Of its `seconds`, JAX
-    took `compile_seconds` to compile programs or to load them from its cache, and `trace_seconds` to write them down.
-    Time and `history` include those of earlier processes where the run was resumed. `trained_values` is how many values
-    were trained on, and `solver` what the posterior was conditioned with.
+    Predictions do not depend on it, so a compiled program treats any two of them as equal.
 
-    Predictions do not depend on it, so any two of them are equal to a compiled function.
+    **Arguments:**
+
+    - `recipe`: the recipe, `"default"` or `"paper"`.
+    - `model`: the kind of model, `"dkl"`, `"linear"` or `"gp"`.
+    - `seed`: the seed.
+    - `kernel`: the kernel that was kept.
+    - `objective`: its training objective: the negative log evidence plus the priors.
+    - `candidates`: the kernels that were tried, with their objectives.
+    - `left_out`: the error of each value as predicted from all others: root mean square, relative to the size of the
+      data, the largest over the observations. It is what to expect between the data.
+    - `validated`: the same for the validation data, if there were any.
+    - `rejected`: how many steps were not finite, and therefore not taken.
+    - `stopped`: why the run ended early; `None` if it did not.
+    - `seconds`: how long it took, earlier processes of a resumed run included.
+    - `trace_seconds`: how much of that JAX took to write programs down.
+    - `compile_seconds`: how much of that JAX took to compile programs, or to load them from its cache.
+    - `history`: the `Step`s, those of earlier processes included.
+    - `trained_values`: how many values kernel and noise were learned from.
+    - `solver`: what the posterior was conditioned with, `"dense"` or `"iterative"`.
+
+    !!! example
+        ```python
+        training = pk.fit(problem, data).training
+        ```
     """
 
     recipe: str
@@ -76,8 +96,35 @@ class Training:
     def __hash__(self) -> int:
         return hash(Training)
 
+    def _in_words(self) -> str:
+        """Recipe, model, seed and time in words."""
+        stopped = f", {self.stopped}" if self.stopped else ""
+        return f"recipe {self.recipe}, model {self.model}, seed {self.seed}, {self.seconds:.1f} s{stopped}"
+
+    def _described(self) -> tuple[str, Rows]:
+        rows = {
+            "kernel": f"{self.kernel}, the best of {len(self.candidates)}",
+            "objective": f"{self.objective:.2f}",
+            "left-out error": f"{self.left_out:.1e}",
+        }
+        if self.validated is not None:
+            rows["error of fresh values"] = f"{self.validated:.1e}"
+        rows["steps"] = f"{len(self.history)}, {self.rejected} rejected; {self.compile_seconds:.1f} s of compilation"
+        return f"Training: {self._in_words()}", rows
+
     def table(self) -> str:
-        """The kernels that were tried, and their objectives; a star marks the one that was kept."""
+        """The kernels that were tried, and their objectives. A star marks the one that was kept.
+
+        **Arguments:** none.
+
+        **Returns:** the lines of a table.
+
+        !!! example
+            ```python
+            training = pk.fit(problem, data).training
+            print(training.table() if training else "not trained")
+            ```
+        """
         lines = [f"{'kernel':<32}{'objective':>12}"]
         for name, value in self.candidates:
             lines.append(f"{name:<32}{value:>12.1f}" + ("  *" if name == self.kernel else ""))
@@ -107,30 +154,45 @@ def fit(
 ) -> Posterior:
     """Train a model on observations of operators of `u`, and condition it on them.
 
-    `problem` is a problem or a domain. `recipe` is `"default"` or `"paper"`, `model` is `"dkl"`, `"linear"` (a learned
-    linear map, no network) or `"gp"` (the inputs themselves). The default recipe chooses the kernel and its
-    directions by evidence, from the given observations alone; `latent_dim` and `groups` fix their number instead, and
-    `prior_strength` sets the strength of the prior on weights (0.1). Where fresh values of source or conditions can be
-    had, pass some as `validation`: they choose the kernel and the prior's strength, and are not conditioned on.
+    The default recipe tries kernels from simple to rich and keeps the one with the best evidence, from the given
+    observations alone. Then it multiplies error bars by factors that fit fresh values of the problem's source and
+    conditions or, where there are none, values of the data that were left out one by one. Where values of `u` vary by
+    little about a large constant, that constant becomes the prior mean. Ctrl-C ends the run after the step under way
+    and keeps the best model so far.
 
-    `accuracy`, such as 1e-2, ends training as soon as each value of the data follows from all others (and from them the
-    validation data) with at most this relative error, in a fraction of the time. Noise is an error too: below its level
-    nothing ends early.
+    **Arguments:**
 
-    Where values of `u` vary by little about a large constant, that becomes the prior mean.
+    - `problem`: the `Problem`, or the `Domain` if there is none.
+    - `data`: an `Observation` or a list of them, such as `problem.sample()`.
+    - `recipe`: `"default"`, or `"paper"` for the paper's own training.
+    - `model`: `"dkl"` for a network, `"linear"` for a learned linear map, `"gp"` for the inputs themselves.
+    - `seed`: the seed of everything random.
+    - `latent_dim`: the number of latent coordinates; chosen by evidence if it is not given.
+    - `groups`: the number of groups of latent coordinates; chosen by evidence if it is not given.
+    - `prior_strength`: the strength of the prior on the weights of a network; 0.1 if it is not given.
+    - `accuracy`: a relative error, such as `1e-2`. Training ends as soon as each value of the data is predicted that
+      well from all others, and so are the validation data. Noise counts as error.
+    - `engine`: `"closed-form"`, or `"autodiff"` for operators of order three and more, which is slower.
+    - `solver`: that of `condition`. `"auto"` decides by how much memory the machine has, not by what is free.
+    - `trained_values`: how many values kernel and noise are learned from; the posterior is conditioned on all. By
+      default all, or 4000 where the matrices of training are too large for the machine. A checkpoint keeps this
+      number and the solver.
+    - `validation`: fresh values, such as `problem.fresh(200)`, that choose the kernel and the strength of the prior in
+      place of the evidence. They are not conditioned on.
+    - `calibrate`: whether to multiply error bars; by default the default recipe does and the paper's does not.
+    - `checkpoint`: a file in which the run is stored as it goes on. Called again after a kill, with the same arguments,
+      it continues and ends in exactly the same parameters.
+    - `checkpoint_every`: seconds between two writes of that file.
+    - `callbacks`: functions that are called with every `Step`; one that returns `True` ends the run.
+    - `progress`: whether to show progress; by default it is shown in a terminal.
 
-    Error bars are then multiplied by factors that fit fresh values of a problem's source and conditions; where there
-    are none, as of a domain, values of the data left out one by one. `calibrate` turns that off, or on for the paper's
-    recipe, which has none.
+    **Returns:** a calibrated `Posterior`; `posterior.training` says how it was made.
 
-    `engine="autodiff"` is for operators of order three and more, and slower. `trained_values` is how many of the values
-    kernel and noise are learned from; the posterior is conditioned on all. By default these are all values, or 4000
-    where the matrices of training are too large for the machine's memory. `solver` is that of `condition`. Both
-    defaults depend on how much memory the machine has, not on what is free, and a checkpoint keeps what they were.
-
-    With a `checkpoint` the run is stored in that file as it goes on; called again after a kill, with the same
-    arguments, it continues and ends in exactly the same parameters. Ctrl-C ends the run after the step under way and
-    keeps the best so far. How it went is in `posterior.training`.
+    !!! example
+        ```python
+        posterior = pk.fit(problem, problem.sample(), accuracy=1e-2, progress=False)
+        u = posterior.predict(points)
+        ```
     """
     require_float64()
     domain = problem if isinstance(problem, Domain) else getattr(problem, "domain", None)

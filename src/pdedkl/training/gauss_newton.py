@@ -13,7 +13,8 @@ becomes a valley whose walls steepen with one over its square; gradients follow 
 The same matrix with `λ = 1/γ`, the prior itself, gives Laplace's approximation of the evidence with the weights
 integrated out. It is the objective at its minimum plus `½ log |I + J S Jᵀ K⁻¹ / γ|`: nothing for weights that the data
 do not see, and a price for those that the data had to choose. Kernels with different numbers of weights, and priors of
-different strengths, compare only with it.
+different strengths, compare only with it. It is the curvature of a linearised model: for a weight that only stretches
+an axis, which a length scale can undo, it is some two nats too high.
 """
 
 from __future__ import annotations

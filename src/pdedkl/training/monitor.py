@@ -16,7 +16,25 @@ from jax import monitoring
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a run. `seconds_left` is for the phase under way, at most."""
+    """One step of a training, as callbacks get it.
+
+    **Arguments:**
+
+    - `phase`: what is being trained.
+    - `step`: the number of the step in its phase.
+    - `objective`: the training objective.
+    - `gradient`: the size of its gradient.
+    - `noise`: the noise levels by name.
+    - `seconds`: the time since training began.
+    - `steps_per_second`: how fast the phase goes.
+    - `seconds_left`: what the phase may still take, at most.
+
+    !!! example
+        ```python
+        enough = lambda step: step.seconds > 60  # a callback that returns True ends the training
+        posterior = pk.fit(problem, data, callbacks=[enough])
+        ```
+    """
 
     phase: str
     step: int
@@ -135,7 +153,9 @@ def display(show: bool | None, stream: TextIO | None = None) -> Iterator[list[Ca
     from rich.console import Console
     from rich.live import Live
 
-    with Live(console=Console(file=out), refresh_per_second=4, transient=True) as live:
+    # Names are the user's own: brackets and colons in them are no markup.
+    console = Console(file=out, markup=False, emoji=False, highlight=False)
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
         yield [lambda step: live.update(_table(step))]
 
 
@@ -171,6 +191,8 @@ def _table(step: Step) -> Any:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column()
     for name, value in _facts(step):
-        table.add_row(f"[dim]{name}", value)
+        table.add_row(name, value)
     return table

@@ -9,8 +9,9 @@ everything else that may move: variances, length scales, noise levels, means, co
 
 `y₀` are observations that are zero everywhere, a homogeneous equation or boundary. They have no size, and the smaller
 `u` is the more likely they are: the evidence of everything would be unbounded as `σ → 0`, with all other data explained
-as noise. So what is zero is conditioned on, and the rest is what has to be likely. Nothing is said of their noise then,
-and a kernel that cannot follow them would take them for noise: nobody measures nothing but zeros, so it is small.
+as noise. So what is zero is conditioned on, and the rest is what has to be likely. The evidence then says nothing
+about their noise, and a kernel that cannot follow them would explain them by noise. But values that are all zero are a
+condition and not measurements, so their noise is held small.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from jaxtyping import Array, Float
 from ..compilation import compiled, compiled_quickly
 from ..embeddings.base import Linear
 from ..embeddings.push_forward import Normalisation
+from ..inference import condition
 from ..inference.evidence import EvidenceInfo, negative_log_evidence
-from ..inference.posterior import condition
 from ..kernels import Component
 from ..model import Model
 from ..observations import Observation

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from ..compilation import compiled
 from ..domain import Domain
 from ..embeddings import MLP, Affine
-from ..inference.posterior import condition
+from ..inference import condition
 from ..kernels import Kernel, ard, deep
 from ..observations import Observation
 from . import starts

@@ -21,7 +21,8 @@ ITERATIONS_PER_ROUND = 5
 # a richer kernel that gains less is not worth having.
 TOLERANCE = 1e-2
 
-# Gains grow as the valley is found: a run is given up only if it would need this many times its last one in each round.
+# Improvements grow once the right valley is found. So a run is given up only when even `HOPE` times the last
+# improvement, in every remaining round, would not reach the best objective.
 HOPE = 10.0
 
 
@@ -116,7 +117,7 @@ class Trainer:
         most: int | None = None,
         first_look: bool = False,
     ) -> State:
-        """Some iterations of L-BFGS; the first is number `first` of at `most` so many in the phase."""
+        """Some iterations of L-BFGS. Progress counts them from `first`, out of `most` in the whole phase."""
         count = objective.weight_count if frozen else 0
         fixed = state["x"][:count]
 

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..domain import Domain
-from ..inference.posterior import condition
+from ..inference import condition
 from ..kernels import Kernel
 from ..model import Model
 from ..observations import Observation
@@ -99,7 +99,7 @@ class Candidate:
 
     @cached_property
     def objective(self) -> float:
-        """The objective with the weights integrated out: what kernels and priors are compared by."""
+        """The objective with the weights integrated out: what kernels, and priors of several strengths, compare by."""
         return self.trained.value + price_of_weights(self.trained.objective, self.trained.x)
 
     @property
@@ -168,8 +168,12 @@ class Default:
 
     @property
     def best(self) -> Candidate:
-        """The lowest rank, among those that are as accurate as was asked for if there are any."""
-        return min(self.candidates, key=lambda candidate: (not self._enough(candidate), candidate.rank))
+        """The lowest rank, among those that leave nothing unexplained if there are any.
+
+        Where one does, differences of evidence are about rounding, and favour a kernel with fewer weights that has not
+        got there.
+        """
+        return min(self.candidates, key=lambda candidate: (not candidate.explained, candidate.rank))
 
     def _directions(self) -> tuple[np.ndarray, np.ndarray, bool] | None:
         """Directions and strengths, and whether a sum of functions of one input each explains the data better.
@@ -300,19 +304,16 @@ class Default:
         enough = lambda trained: self._enough(self._candidate(name, trained))
         trained = self.trainer.alternate(name, objective, rounds, to_beat, TOGETHER, enough)
         candidate = self._candidate(name, trained)
-        if (
-            self.options.validation
-            or enough(trained)
-            or not candidate.objective > self.best.objective - trained.tolerance
-        ):
-            self._keep(name, trained)
+        gained = not candidate.objective > self.best.objective - trained.tolerance
+        if self.options.validation or candidate.explained or gained:
+            self.candidates.append(candidate)
 
     def _enough(self, candidate: Candidate) -> bool:
         """Whether that is as accurate as was asked for; where nothing was, training goes on to the end."""
         return self.options.accuracy is not None and candidate.explained
 
     def _other_strengths(self) -> None:
-        """The best kernel under weaker and stronger priors. Their objectives do not compare, so fresh values decide."""
+        """The best kernel under weaker and stronger priors; fresh values decide between them."""
         best = self.best
         if not best.trained.objective.weight_count:
             return

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..inference.posterior import condition
+from ..inference import condition
 from ..model import Model
 from ..observations import Observation
 from .objective import NOISE_FLOOR

@@ -1,0 +1,45 @@
+"""Text for terminals that cannot show every character, and that some characters would steer."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+import unicodedata
+
+ERRORS = "pdedkl"
+PLAIN = {
+    "–": "-", "−": "-", "—": "-", "…": "...", "∂": "d", "Δ": "Laplace ", "Σ": "sum ", "μ": "mu", "×": "x", "∈": "in",
+    "≤": "<=", "≥": ">=", "·": "*", "’": "'", "“": '"', "”": '"', "╭": "+", "╮": "+", "╰": "+", "╯": "+", "─": "-",
+    "│": "|",
+}  # fmt: skip
+
+
+def forgive() -> None:
+    """Printing never fails for a character: it is written in plain letters, or by its number."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=ERRORS)
+
+
+def clean(text: str) -> str:
+    """Text of a user's, on one line, without the characters that would steer the terminal."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else f"\\x{ord(c):02x}" for c in text)
+
+
+def shown(text: str, encoding: str) -> str:
+    """Clean text in the characters of an encoding, for tables: replaced later, it would shift their columns."""
+    return clean(text).encode(encoding, ERRORS).decode(encoding)
+
+
+def _plainly(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(_plain, error.object[error.start : error.end])), error.end
+
+
+def _plain(character: str) -> str:
+    known = PLAIN.get(character) or unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode()
+    return known or character.encode("ascii", "backslashreplace").decode()
+
+
+codecs.register_error(ERRORS, _plainly)
