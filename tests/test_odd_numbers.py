@@ -59,6 +59,18 @@ def test_no_loaded_model_predicts_nan(saved, tmp_path, value):
     assert refused >= 1
 
 
+@pytest.mark.parametrize("value", [1e160, 0.0, -1.0])
+def test_factors_of_error_bars_are_sensible(saved, tmp_path, value):
+    good = tmp_path / "calibrated.pdedkl"
+    pk.load(saved).calibrated().save(good)
+
+    def edit(_, tensors):
+        tensors["calibration.factors"][...] = value
+
+    with pytest.raises(ValueError, match=says("a factor that is not between 0 and 1e+30")):
+        pk.load(changed(good, tmp_path / "changed.pdedkl", edit))
+
+
 @pytest.mark.parametrize("number", ["inf", "-inf", "nan"])
 def test_numbers_of_the_header_are_finite(saved, tmp_path, number):
     edit = put(*COMPONENT, "base", "groups", value=[[0, {"float": number}]])

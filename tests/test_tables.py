@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import numpy as np
@@ -12,6 +13,7 @@ from pyarrow import parquet
 import pdedkl as pk
 from pdedkl.columns import stored_names
 from pdedkl.runs.inputs import measurements
+from pdedkl.tables import TableError, read_table
 
 DOMAIN = pk.Domain(x=(0, 1), t=(0, 2))
 X, T = DOMAIN.coordinates()
@@ -196,3 +198,12 @@ def test_older_names_are_read_only_where_nothing_else_can_be_meant():
         assert stored_names(asked, [*present, "t"]) == asked
     assert stored_names(["x[1]"], ["x1", "x2"]) == ["x[1]"]
     assert stored_names(["x[0]", "x1"], ["x1"]) == ["x[0]", "x1"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "npz", "parquet"])
+def test_a_file_of_forty_gigabytes_of_nothing_is_not_read(ending, tmp_path):
+    path = tmp_path / f"sparse.{ending}"
+    path.touch()
+    os.truncate(path, 40 * 2**30)
+    with pytest.raises(TableError, match=r"sparse\."):
+        read_table(path, ["u"])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from .columns import naming_hint, stored_names
 from .parsing import shortened
 
 KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".npz": "npz"}
+LONGEST_LINE = 2**24
 DELIMITERS = ",;\t"
 
 
@@ -129,7 +130,8 @@ def _read_csv(file: Path, names: list[str], size: int | None) -> Iterator[Table]
 def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
     """The rows of a CSV file that are not blank, by number. The first tells what its cells are separated by."""
     try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
+        with file.open(newline="", encoding="utf-8-sig") as text:
+            stream = _lines(file, text)
             blank = []
             for first in stream:
                 blank.append(first)
@@ -144,6 +146,14 @@ def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
         raise TableError(f"{file} is no text in UTF-8 ({error.reason}): save it as CSV in UTF-8.") from None
     except csv.Error as error:
         raise TableError(f"{file} is no CSV: {error}.") from None
+
+
+def _lines(file: Path, stream: TextIO) -> Iterator[str]:
+    """Line by line, of a length that a table may have: a file without line ends is not read into memory."""
+    while line := stream.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE and not line.endswith("\n"):
+            raise TableError(f"{file} is no CSV: it has a line of more than {LONGEST_LINE} characters.")
+        yield line
 
 
 def _number(file: Path, row: int, name: str, cell: str) -> float:

@@ -73,7 +73,7 @@ def _problem_of(made: Any) -> str | None:
 def _calibration(factors: np.ndarray, orders: tuple[int, ...]) -> str | None:
     if len(factors) != len(orders) or not orders or list(orders) != sorted(set(orders)):
         return f"{len(factors)} factors for the orders {orders}"
-    return None if np.all((factors > 0) & np.isfinite(factors)) else "a factor that is not positive"
+    return None if np.all((factors > 0) & (factors < HARMLESS)) else f"a factor that is not between 0 and {HARMLESS:g}"
 
 
 def _coordinates(indices: tuple[int, ...], layout: tuple[tuple[str, int], ...], scalar: bool) -> str | None:

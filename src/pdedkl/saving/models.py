@@ -144,7 +144,7 @@ def _fitting(path: Any) -> Iterator[None]:
             f"{path} holds an object of your own class {str(error)!r}: call pdedkl.saving.register({str(error)!r}, …) "
             "with that class before loading."
         ) from None
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise ValueError(f"The model file {path} does not fit together: {shortened(error, 600)}. {AGAIN}") from None
 
 
