@@ -94,7 +94,7 @@ MODELS = {
     ),
     "periodic": (
         pk.ard(DOMAIN) + pk.deep(DOMAIN, pk.Affine.drawn(3, 2, key=KEYS[1])),
-        [observe(pk.identity), observe(pk.D(X[0]) - NU * pk.Shift(X[0], 1.0) @ pk.D(X[0]))],
+        [observe(pk.identity), observe(pk.Directional(X, [NU, 0.0]) - NU * pk.Shift(X[0], 1.0) @ pk.D(X[0]))],
         None,
         "closed-form",
     ),
