@@ -127,7 +127,7 @@ def _named(target: Path) -> Iterator[None]:
         ours = error.filename is None or TEMPORARY.fullmatch(Path(os.fsdecode(error.filename)).name)
         if not ours or error.errno is None:
             raise
-        raise type(error)(error.errno, f"could not write {target}: {error.strerror}") from error
+        raise OSError(error.errno, error.strerror, str(target)) from error  # of the class that belongs to the number
 
 
 def _sync_folder(folder: Path) -> None:

@@ -143,5 +143,5 @@ def test_a_file_that_cannot_grow_is_named(tmp_path):
         "pdedkl.cli.main(['new', sys.argv[1]])"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "mine.py")], capture_output=True, text=True)
-    assert done.returncode == 2 and f"could not write {tmp_path / 'mine.py'}: File too large" in done.stderr
+    assert done.returncode == 2 and f"File too large: '{tmp_path / 'mine.py'}'" in done.stderr
     assert not any(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ import time
 import pytest
 
 from pdedkl.cli import main
+from pdedkl.locks import locked
 
 
 def told(arguments, capsys) -> tuple[int, str]:
@@ -108,3 +110,13 @@ def test_a_new_problem_is_not_written_through_a_link(capsys, tmp_path):
     (tmp_path / "mine.py").symlink_to(tmp_path / "elsewhere.py")
     code, line = told(["new", tmp_path / "mine.py"], capsys)
     assert code == 2 and "exists already" in line and not (tmp_path / "elsewhere.py").exists()
+
+
+@pytest.mark.parametrize(
+    "command", [["search", "heat", "--dim", "2"], ["reproduce", "--only", "heat-10"], ["solve", "heat"]]
+)
+def test_folders_in_use_are_left_alone(command, capsys, tmp_path):
+    with locked(tmp_path / "busy"):
+        code, line = told([*command, "--out", tmp_path / "busy"], capsys)
+        assert code == 1 and f"busy is in use by process {os.getpid()} on " in line
+        assert [path.name for path in (tmp_path / "busy").iterdir()] == [".lock"]

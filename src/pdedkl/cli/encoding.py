@@ -23,7 +23,7 @@ def forgive() -> None:
 
 def clean(text: str) -> str:
     """Text of a user's, on one line, without the characters that would steer the terminal."""
-    return "".join(c if c.isprintable() else " " if c.isspace() else f"\\x{ord(c):02x}" for c in text)
+    return "".join(c if c.isprintable() else " " if c.isspace() else c.encode("unicode_escape").decode() for c in text)
 
 
 def shown(text: str, encoding: str) -> str:

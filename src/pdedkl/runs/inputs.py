@@ -46,7 +46,9 @@ def data_of(
 
 def measurements(path: Path, domain: Domain) -> Observation:
     """Values of `u` in a table whose columns are the coordinates, `u`, and `noise` if it is known."""
-    read = partial(Observation.from_table, path, domain.coordinate_names, "u", domain=domain, name=f"u in {path.name}")
+    # What is no Unicode cannot be saved, and what steers a terminal is not to be printed.
+    name = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in path.name)
+    read = partial(Observation.from_table, path, domain.coordinate_names, "u", domain=domain, name=f"u in {name}")
     try:
         return read(noise="noise")
     except MissingColumnError:
