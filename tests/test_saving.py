@@ -20,7 +20,6 @@ import pdedkl as pk
 from pdedkl import saving
 from pdedkl.inference.iterative import Iterative, Preconditioner
 from pdedkl.operators.normals import GivenNormals, OutwardNormal
-from pdedkl.saving import file as saved_file
 from pdedkl.saving import registry
 
 DOMAIN = pk.Domain(x=[(0, 1)] * 2, t=(0, 2))
@@ -338,7 +337,7 @@ def test_an_interrupted_save_leaves_the_old_file_and_nothing_else(
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(saved_file.os, target, fail)
+    monkeypatch.setattr(os, target, fail)
     with pytest.raises(type(error)):
         posteriors["ard"].save(path)
     assert path.read_bytes() == b"the old file" and os.listdir(tmp_path) == ["model.pdedkl"]
