@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 SMALL = ["poisson", "--dim", "2", "--boundary", "30", "--source", "30", "--model", "gp"]
@@ -22,7 +23,7 @@ from pdedkl.training.monitor import Monitor
 def wait(place):
     if where == place:
         print(f"at {place}", file=sys.stderr, flush=True)
-        time.sleep(1.5)
+        time.sleep(2)
 
 def fit(problem, data, *, callbacks, **options):
     wait("fit begins")
@@ -65,7 +66,9 @@ def run(command, presses):
             lines.append(line)
             if presses and presses[0][0] in line:
                 left = presses.pop(0)[1]
-            elif not (left and "Ctrl-C" in line):
+            elif left and "Ctrl-C" in line:
+                time.sleep(0.4)  # as a person does: signals that come together are heard as one
+            else:
                 continue
             left -= 1
             process.send_signal(signal.SIGINT)
