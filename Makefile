@@ -25,18 +25,15 @@ lint: $(VENV)/ready
 types: $(VENV)/ready
 	$(VENV)/bin/mypy
 
-# Operators, kernels and evidence are tested as users have them. The rest is compiled without optimisation, in half the
-# time: most of a test's time is compilation.
-APPLICATIONS := $(addprefix tests/,training checking cli runs problems reports test_bad_input.py \
-	fuzz test_damaged_files.py test_docstrings.py test_odd_numbers.py test_examples.py test_jobs.py test_saving.py \
-	test_search.py test_shown.py \
-	$(addprefix inference/test_,calibration.py estimated.py iterative.py posterior.py prediction.py shifted.py))
+# Kernels and programs are tested as users have them. The rest is compiled without optimisation, in half the time: most of
+# a test's time is compilation.
+OPTIMISED := $(addprefix tests/,kernels test_compilation.py test_determinism.py)
 QUICK := --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 \
 	--xla_llvm_disable_expensive_passes=true
 
 unit: $(VENV)/ready
-	$(RUN) -m pytest -n 2 --dist worksteal $(addprefix --ignore=,$(APPLICATIONS))
-	XLA_FLAGS="$(QUICK)" $(RUN) -m pytest -n 2 --dist worksteal $(APPLICATIONS)
+	$(RUN) -m pytest -n 2 --dist worksteal $(OPTIMISED)
+	XLA_FLAGS="$(QUICK)" $(RUN) -m pytest -n 2 --dist worksteal tests $(addprefix --ignore=,$(OPTIMISED))
 
 # Ten thousand damaged files and commands, in some minutes; `make test` has 1,600. Another seed has others.
 fuzz: $(VENV)/ready

@@ -168,7 +168,7 @@ def test_a_damaged_state_file_is_refused(tmp_path, damage):
         del evaluations[1]
     whole = {"truncated": text[:200], "empty": "", "foreign": '{"a": 1}'}.get(damage, json.dumps(content))
     path.write_bytes(b"\x93NUMPY\xff" if damage == "binary" else whole.encode())
-    with pytest.raises(ValueError, match=r"search\.json is .*delete it"):
+    with pytest.raises(ValueError, match=r"search\.json (is|needs) .*delete it"):
         run(state=path)
 
 

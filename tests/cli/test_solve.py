@@ -147,7 +147,7 @@ def test_predictions_into_what_is_no_file(run, tmp_path, capfd):
         main(["predict", str(run), str(table), "-o", str(out)])
     reader.join(10)
     assert pipe.is_fifo() and link.is_symlink()
-    assert found[0].startswith("x1,x2,u,") and target.read_text() == found[0] == capfd.readouterr().out
+    assert found[0].startswith("x[0],x[1],u,") and target.read_text() == found[0] == capfd.readouterr().out
 
 
 def test_a_planted_link_is_not_written_through(run, tmp_path):

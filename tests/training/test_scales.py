@@ -194,4 +194,4 @@ def test_zero_on_the_boundary(solution, model):
     truth = np.asarray(solution(ELSEWHERE))
     assert np.linalg.norm(posterior.predict(ELSEWHERE).mean - truth) < 1e-3 * np.linalg.norm(truth)
     assert np.max(np.abs(posterior.predict(WALL).mean)) < 1e-3
-    assert posterior.model.noise()["1"] < NOISE_OF_ZEROS * 10
+    assert posterior.model.noise()["u"] < NOISE_OF_ZEROS * 10
