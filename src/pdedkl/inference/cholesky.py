@@ -61,7 +61,7 @@ def inverse(factor: Float[Array, "n n"], blocks: int | None = None) -> Float[Arr
 
         P₂₁ = −P₂₂ L₂₁ L₁₁⁻¹,  P₁₁ = L₁₁⁻ᵀ (L₁₁⁻¹ − L₂₁ᵀ P₂₁)
 
-    Most of this are matrix products, and no matrix of the size of `K` is needed besides `L` and the result. A GPU is
+    These are mostly matrix products, and no matrix of the size of `K` is needed besides `L` and the result. A GPU is
     faster with one block, and for a small matrix many blocks are not worth their compilation.
     """
     n = factor.shape[0]

@@ -96,7 +96,7 @@ def total_bytes() -> int | None:
 
 
 def peak_bytes() -> int | None:
-    """The largest memory that this process has used at once so far: on the GPU if it computes on one, else its own."""
+    """The most memory that this process has used at once so far: on the GPU if it computes on one, else on the CPU."""
     device = jax.devices()[0]
     if device.platform != "cpu":
         return (device.memory_stats() or {}).get("peak_bytes_in_use")

@@ -246,7 +246,7 @@ class Posterior(Comparing, Shown, eqx.Module):
         domain: Domain | None = None,
         level: float = 0.95,
     ) -> Figure:
-        """A picture of `A u`: along one coordinate with its band, or over a plane of two beside the width of the band.
+        """A picture of `A u`: along one coordinate with its band, or over two coordinates, next to the band's width.
 
         **Arguments:**
 
