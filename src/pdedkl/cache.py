@@ -1,4 +1,4 @@
-"""Compiled programs kept on disk: the second run on data of the same shape does not wait for the compiler."""
+"""A cache of compiled programs on disk: the second run on data of the same shape does not wait for the compiler."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import jax
 
 
 def use_compilation_cache(folder: str | Path | None = None) -> Path:
-    """Keep everything that JAX compiles from now on in a folder, by default one of the user's own, and return it.
+    """Keep everything that JAX compiles from now on in a folder, by default in the user's cache; return the folder.
 
     `JAX_COMPILATION_CACHE_DIR` takes precedence, as everywhere in JAX. The command line calls this; the library does
     not write files unless asked.

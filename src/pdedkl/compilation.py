@@ -1,10 +1,10 @@
 """How programs are compiled, and how many of them a process can hold.
 
-Programs that run a few times only are compiled on a CPU without optimisation, in a third of the time. They take up to
-twice as long then, which is little beside the seconds that the compiler saves (docs/studies.md).
+Programs that run only a few times are compiled on a CPU without optimisation, in a third of the time. They then run up
+to twice as long, which is little compared with the seconds of compilation that are saved (docs/studies.md).
 
-On a GPU the compiler would try several ways to multiply matrices and take the fastest. That takes a fifth of its time,
-and as it chooses differently from run to run, results would differ too.
+On a GPU the compiler would try several ways to multiply matrices and take the fastest. This is switched off: it takes a
+fifth of the compilation time, and its choice differs from run to run, so results would differ too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, cast
 import equinox as eqx
 import jax
 
-# Settings of XLA for each kind of device. They come and go with its versions.
+# Settings of XLA for each kind of device. Not every version of XLA has all of them.
 UNOPTIMISED = {
     "cpu": {
         "xla_backend_optimization_level": 0,
@@ -28,14 +28,14 @@ UNOPTIMISED = {
 REPEATABLE = {"gpu": {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}}
 
 # XLA maps memory for each function that it compiles for a CPU, 3,000 to 18,000 times in a fit. Linux allows a process
-# 65,530 mappings, and where there are no more the compiler ends the process.
+# 65,530 mappings. When they are used up, the compiler ends the process.
 MAPPINGS, MOST_MAPPINGS = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
 
 
 def make_room(share: float = 0.5) -> bool:
     """Forget all compiled programs if this process has used more than a share of the mappings that it may have.
 
-    Called before something that compiles much. What is forgotten is compiled again, or loaded, where it is needed.
+    Called before something that compiles many programs. A forgotten program is compiled or loaded again when needed.
     """
     if not (MAPPINGS.exists() and MOST_MAPPINGS.exists()):
         return False
@@ -56,17 +56,17 @@ def compiled(function: Callable, quickly: bool = False) -> Callable:
 
     @wraps(function)
     def call(*arguments: Any) -> Any:
-        # Within another program it is a part of that: only a whole one has settings.
+        # Inside another program it becomes a part of that program: only a whole program has settings.
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments)):
             return function(*arguments)
-        # The device is asked for at the first call: before that a user may still choose it.
+        # The device is looked up at the first call: before that a user may still choose it.
         return program(jax.default_backend())(*arguments)
 
     return call
 
 
 def compiled_quickly(function: Callable) -> Callable:
-    """For a program that is not worth the compiler's time."""
+    """`compiled` without optimisation, for a program that runs only a few times."""
     return compiled(function, quickly=True)
 
 

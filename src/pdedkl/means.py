@@ -72,7 +72,7 @@ class ConstantMean(Mean):
 
 
 class FunctionMean(Mean):
-    """`m(q)`, a guess of the solution. The process then describes what is left to add to it.
+    """`m(q)`, a guess of the solution. The process then describes the difference between `u` and this guess.
 
     **Arguments:**
 

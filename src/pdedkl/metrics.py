@@ -1,7 +1,7 @@
 """How good a prediction is: accuracy, calibration, and the predictors that any model has to beat.
 
 All functions take the predicted mean `m_i`, the standard deviation `s_i` and the truth `y_i` at `n` points. A standard
-deviation of zero is a claim to be exact: it covers the truth only where `m_i = y_i`, and is infinitely wrong elsewhere.
+deviation of zero claims that the mean is exact: it covers the truth if `m_i = y_i`, and is infinitely wrong otherwise.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Predictor = Callable[[np.ndarray], np.ndarray]
 
 
 class Error(NamedTuple):
-    """An error, and whether it is relative to the size of the truth; a truth of zeros has no size to relate it to."""
+    """An error, and whether it is relative to the size of the truth. It is not relative if the truth is zero."""
 
     value: float
     relative: bool
@@ -52,7 +52,7 @@ def calibration_error(mean: Any, std: Any, truth: Any, levels: tuple[float, ...]
 def z_histogram(mean: Any, std: Any, truth: Any, edges: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """The part of the points with `z` between neighbouring edges (−4 to 4 by default), and the edges.
 
-    What lies outside is in none, so the parts may sum to less than 1.
+    Points with `z` outside the edges are not counted, so the parts may sum to less than 1.
     """
     edges = np.linspace(-4.0, 4.0, 33) if edges is None else np.asarray(edges, dtype=float)
     counts, _ = np.histogram(_z(*_read(mean, std, truth)), edges)
@@ -69,9 +69,9 @@ def bootstrap(
     draws: int = 500,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """The central interval of a measure over points drawn anew from the given ones, with replacement.
+    """The central interval of a measure over points drawn again from the given ones, with replacement.
 
-    Neighbouring errors go together, so it is narrower than the spread over new problems.
+    Errors of neighbouring points are correlated, so the interval is narrower than the spread over new problems.
     """
     arrays = _read(mean, std, truth)
     picks = np.random.default_rng(seed).integers(len(arrays[0]), size=(draws, len(arrays[0])))
@@ -81,14 +81,14 @@ def bootstrap(
 
 
 def z_rms(mean: Any, std: Any, truth: Any) -> float:
-    """The root mean square of `z = (y − m) / s`: 1 if calibrated, above it if too sure. Exact and right is `z = 0`."""
+    """The root mean square of `z = (y − m) / s`: 1 if calibrated, above 1 if overconfident. `z = 0` if `m = y`."""
     return float(np.sqrt(np.mean(_z(*_read(mean, std, truth)) ** 2)))
 
 
 def nlpd(mean: Any, std: Any, truth: Any) -> float:
     """`−log N(y; m, s²)`, mean over the points: lower is better.
 
-    One point that was claimed to be exact and is not makes it `+∞`, whatever the others say.
+    It is `+∞` if one point has `s = 0` and `m ≠ y`, whatever the other points are.
     """
     m, s, y = _read(mean, std, truth)
     z = _z(m, s, y)
@@ -128,7 +128,7 @@ def best_constant(points: Any, values: Any) -> Predictor:
 
 
 def best_line(points: Any, values: Any) -> Predictor:
-    """The affine function nearest to the given values of `u` in least squares, the smallest one where several are."""
+    """The affine function nearest to the given values of `u` in least squares; of several, that of smallest slope."""
     y = np.asarray(values, dtype=float)
     _check_data(points, y)
     q = np.asarray(points, dtype=float)
@@ -138,7 +138,7 @@ def best_line(points: Any, values: Any) -> Predictor:
 
 
 def summary(mean: Any, std: Any, truth: Any, suffix: str) -> dict[str, Any]:
-    """Everything above by the names of `metrics.json`, such as `error_u`; what is not finite is `None`, as JSON has it.
+    """All measures above, with the names of `metrics.json`, such as `error_u`. Numbers that are not finite are `None`.
 
     `error_u_relative` is false where the truth is zero and `error_u` is absolute.
     """
@@ -170,7 +170,7 @@ def _read(*arrays: Any) -> tuple[np.ndarray, ...]:
     if any(not np.all(np.isfinite(array)) for array in found):
         raise ValueError("Mean, standard deviation and truth need finite numbers: leave out points without a truth.")
     if len(found) == 3 and np.any(found[1] < 0):
-        raise ValueError(f"A standard deviation is not negative: the smallest given is {found[1].min():g}.")
+        raise ValueError(f"A standard deviation cannot be negative: the smallest given is {found[1].min():g}.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The prior with everything that training may move: kernel, mean, noise levels, unknown coefficients."""
+"""The prior with everything that training may change: kernel, mean, noise levels, unknown coefficients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENGINES = ("closed-form", "autodiff")
 
 
 def positive_names(operators: Sequence[Operator]) -> tuple[str, ...]:
-    """The parameters in these operators that are positive: a model holds the logarithms of those."""
+    """The names of the positive parameters of these operators. A model holds the logarithms of their values."""
     return tuple(sorted(name for name, parameter in parameters_of(list(operators)).items() if parameter.positive))
 
 
@@ -106,8 +106,9 @@ class Model(Shown, eqx.Module):
             second = f"{item.noise_name} (2)"
             if item.name == applied(item.operator) and second in self.log_noise and second not in names:
                 raise ValueError(
-                    f"The model was built with several operators that print as {item.operator}, and here are fewer: "
-                    "which noise level is meant? Give each of these observations a name, Observation(…, name=…)."
+                    f"The model was built with several operators that print as {item.operator}, and fewer are given "
+                    "here, so it is not clear which noise level is meant. Give each of these observations a name, "
+                    "Observation(…, name=…)."
                 )
 
     def check_operator(self, operator: Operator) -> None:
@@ -133,7 +134,7 @@ class Model(Shown, eqx.Module):
                 )
         if unknown := set(held) - set(self.coefficients):
             raise ValueError(
-                f"The model knows no parameter {', '.join(sorted(unknown))} of {operator}: it has "
+                f"The model has no parameter {', '.join(sorted(unknown))} of {operator}: it has "
                 f"{', '.join(sorted(self.coefficients)) or 'none'}. Use a number, or observe an operator that holds it."
             )
         if self.engine == "closed-form" and operator.order > 2:

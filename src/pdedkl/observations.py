@@ -1,4 +1,4 @@
-"""What is known of the unknown: values of operators of `u` at points, with noise."""
+"""Observations: values of operators of `u` at points, with noise."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from .precision import require_float64
 from .shown import Rows, Shown, known, plural, span
 from .tables import check_inside, check_noise, read_table
 
-# The largest size of values; the smallest is one over it.
+# The largest size of values that is allowed; the smallest is `1 / LARGEST`.
 LARGEST = 1e100
 
 
 class Learned(eqx.Module):
-    """A noise level that training finds. Observations that name the same one share it.
+    """A noise level that training finds. Observations with the same name of a level share it.
 
     **Arguments:**
 
-    - `name`: its name; that of the observation by default.
-    - `initial`: the standard deviation to start from; by default a hundredth of the values' own.
+    - `name`: the name of the level; by default that of the observation.
+    - `initial`: the standard deviation to start from; by default a hundredth of the standard deviation of the values.
 
     !!! example
         ```python
@@ -60,8 +60,8 @@ class Observation(Shown, eqx.Module):
     - `values`: the `n` values `y`.
     - `noise`: the standard deviation of `ε`, in the units of the values. A number, or one number for each point; `0` or
       `"exact"` for none; `"learned"`, the default; or `Learned(name, initial)`.
-    - `name`: its name. Learned levels of noise go by name. Without one it is called after its operator, `u` or `Δ_x u`:
-      observations of the same operator share a level, and different operators that print alike get a number.
+    - `name`: its name, and that of its learned noise level. Observations of the same name share one level. By default
+      the name is the operator as text, `u` or `Δ_x u`; different operators with the same text get a number.
 
     !!! example
         ```python
@@ -118,7 +118,7 @@ class Observation(Shown, eqx.Module):
         - `noise`: the name of a column of standard deviations; a number; `"exact"`; or `"learned"`, the default.
         - `operator`: what was measured; `u` itself by default.
         - `domain`: if it is given, every point has to lie in it.
-        - `name`: the name of the observation. Learned levels of noise go by name.
+        - `name`: the name of the observation and of its learned noise level.
 
         **Returns:** an `Observation`.
 
@@ -231,7 +231,7 @@ def _check_operator_at(operator: Operator, q: np.ndarray) -> None:
 def check_observations(
     observations: Sequence[Observation] | Observation, beside: Sequence[Observation] = ()
 ) -> tuple[Observation, ...]:
-    """The observations as a tuple, with names that tell different operators apart, those `beside` them included."""
+    """The observations as a tuple. Different operators get different names, also from the observations `beside`."""
     found = (observations,) if isinstance(observations, Observation) else observations
     found = tuple(found) if isinstance(found, Sequence) else ()
     if not found:
@@ -245,7 +245,7 @@ def check_observations(
 
 
 def _told_apart(observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
-    """The same observations, with a number in the names of unnamed ones whose operators differ and print alike."""
+    """The same observations. If two without a name have different operators that print alike, names get a number."""
     known: dict[str, list[Operator]] = {}
     found = []
     for item in observations:
@@ -260,7 +260,7 @@ def _told_apart(observations: tuple[Observation, ...]) -> tuple[Observation, ...
 
 
 def check_in_domain(domain: Domain, observations: Sequence[Observation]) -> None:
-    """Every point in the domain: the kernel is scaled to it, and a mistake in order or units ends outside."""
+    """Refuse points outside the domain: the kernel is scaled to it, and wrong units or order lead to such points."""
     for item in observations:
         outside = np.flatnonzero(~np.asarray(domain.contains(item.points)))
         if len(outside):
@@ -273,7 +273,7 @@ def check_in_domain(domain: Domain, observations: Sequence[Observation]) -> None
 
 
 def _check_size(values: np.ndarray) -> None:
-    """Squares of values, and of their squares, have to be numbers of 64 bits."""
+    """Refuse values so large or so small that computations with their squares would overflow or underflow."""
     largest = float(np.max(np.abs(values)))
     if largest > LARGEST or 0 < largest < 1 / LARGEST:
         raise ValueError(
@@ -320,8 +320,8 @@ def _read_noise(noise: Any, n: int) -> Learned | Array:
 
 
 def _own(array: np.ndarray) -> Array:
-    """A copy that nobody else holds, so that the caller may change their array afterwards.
+    """A copy, so that the caller may change the array afterwards.
 
-    NumPy copies it, since JAX may take a well-aligned array as its own, or read it only after returning.
+    NumPy makes the copy, since JAX may share the memory of a well-aligned array, or read it only after returning.
     """
     return jnp.asarray(np.array(array))

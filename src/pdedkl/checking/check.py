@@ -1,8 +1,8 @@
 """A check that needs no exact solution: fresh values of source and conditions against what was predicted there.
 
 A forward problem knows its source and its conditions everywhere, so new values cost nothing. They show whether error
-bars hold, and what the error of `u` is about: inside, where nothing is known of `u`, its standard deviation says, once
-it has been held to the values at the boundary.
+bars hold, and how large the error of `u` is. Inside, where `u` is not known, its standard deviation estimates the
+error, after calibration with values on the boundary.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from ..observations import Learned, Observation
 from ..shown import Written, over
 from ..training.starts import with_noise
 
-# Error bars are right if so many of the values are in the 95 % interval, and `z` is of this size.
+# Error bars hold if the fraction of values in the 95 % interval, and the root mean square of `z`, are in these ranges.
 COVERED, Z = (0.90, 0.985), (0.6, 1.4)
-# Errors below this part of the size of the values are rounding: error bars can only be too narrow there.
+# Errors below this fraction of the size of the values are rounding: error bars can only be too narrow there.
 ROUNDING = 1e-6
 # Points inside over which the error of `u` is estimated.
 POINTS_OF_THE_ERROR = 5000
-# A claim that was off by more than this says that the kernel does not fit the solution.
+# If error bars have to be widened by more than this factor, the kernel does not fit the solution.
 MISFIT = 2.0
-# Noise rules an error that would fall by so much if the noise were a tenth.
+# Noise causes the error if a tenth of the noise would lower the error to less than this fraction of it.
 RULED_BY_NOISE = 0.6
 
 ADVICE = {
     "rounding": "Nothing is left to gain: the error is as small as 64-bit numbers allow here.",
-    "noise": "The noise of the data rules the error: more measurements, or better ones, lower it.",
-    "points": "There are too few points for this solution: add some where they tell most, with "
+    "noise": "Most of the error comes from the noise of the data: more measurements, or better ones, lower it.",
+    "points": "There are too few points for this solution: add points where they help most, with "
     "problem.refine(posterior, n), and fit again.",
     "model": "The kernel does not fit the solution well: add points, let fresh values choose the kernel with "
     "fit(…, validation=problem.fresh(200)), or try a larger latent_dim.",
@@ -46,7 +46,8 @@ ADVICE = {
 class Comparison:
     """Fresh values of one operator. `error` and `claimed`, the error bar, are root mean squares relative to `size`.
 
-    `z_rms` and `coverage` are means over the values, those of `u` weighted by what they say of points inside.
+    `z_rms` and `coverage` are means over the values. Values of `u` are weighted by how much they tell about points
+    inside.
     """
 
     name: str
@@ -68,10 +69,11 @@ class Comparison:
 
 @dataclass(frozen=True, repr=False)
 class Verdict(Written):
-    """What fresh values say of a posterior.
+    """What fresh values say about a posterior.
 
     `error_u` is the estimated error of `u` inside, relative to its size (not relative where `u` is zero). `ruled_by` is
-    one of `"rounding"`, `"noise"`, `"points"` and `"model"`. `compared_with` says what error bars were set by.
+    the main cause of this error: `"rounding"`, `"noise"`, `"points"` or `"model"`. `compared_with` says which values
+    the error bars were calibrated with.
     """
 
     calibrated: bool
@@ -105,7 +107,7 @@ def check(posterior: Posterior, problem: Any, n: int = 500, seed: int = 0) -> Ve
     _check_problem(posterior, problem)
     fresh = problem.fresh(n, seed=seed, purpose="check")
     inside = problem.interior(n, seed)
-    # The error may be that of a few corners: many points see them.
+    # The error may be large only in a few corners: many points are needed to find them.
     u = posterior.predict(problem.interior(POINTS_OF_THE_ERROR, seed))
     size = float(np.sqrt(np.mean(u.mean**2))) or 1.0
     error_u = float(np.sqrt(np.mean(u.variance))) / size
@@ -129,10 +131,10 @@ def _check_problem(posterior: Posterior, problem: Any) -> None:
         example = f"Problem(domain, operator, source, conditions) over {over(known.layout)}"
         described = problem if isinstance(problem, Domain) else f"a {type(problem).__name__}"
         more = (
-            " A Domain has no source and no conditions: measurements at points of your own are compared with "
+            " A Domain has no source and no conditions: to compare with your own measurements use "
             "posterior.predict(points)."
             if isinstance(problem, Domain)
-            else " To compare with values of your own use posterior.predict(points)."
+            else " To compare with your own values use posterior.predict(points)."
         )
         raise TypeError(f"check(problem) needs the problem that was solved, a {example}: got {described}.{more}")
     if problem.domain.layout != posterior.model.kernel.layout:
@@ -164,7 +166,10 @@ def _comparison(posterior: Posterior, fresh: Observation, inside: np.ndarray, si
 
 
 def _cause(posterior: Posterior, fresh: Sequence[Observation], inside: np.ndarray) -> str:
-    """A kernel that does not fit takes for noise what it cannot follow, so the model is looked at before the noise."""
+    """The main cause of the error: `"model"`, `"noise"` or `"points"`.
+
+    A kernel that does not fit explains data that it cannot follow as noise, so the model is tested before the noise.
+    """
     plain = posterior.uncalibrated()
     lowest = min(item.operator.order for item in fresh)
     of_u = [plain.compared(item, inside) for item in fresh if item.operator.order == lowest]

@@ -1,8 +1,8 @@
 """New points that lower the error of `u` most.
 
-Observing `A u` at a point lowers the variance of `u` at `q` by `cov(u(q), A u)² / (var(A u) + noise)`. Of many
-candidates the one is taken that lowers it most over the domain, then all covariances are updated as if its value were
-known, and so on: no values are needed, and points do not crowd.
+Observing `A u` at a point lowers the variance of `u` at `q` by `cov(u(q), A u)² / (var(A u) + noise)`. The first point
+is the candidate that lowers the variance over the domain most. Then all covariances are updated as if its value were
+known, and the next point is chosen in the same way. No values are needed, and the points do not crowd together.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ..inference import Posterior
 from ..observations import Observation
 from ..operators import same
 
-# Candidates for each point that is wanted, and how many there are at most.
+# The number of candidates for each point that is wanted, and the largest number of candidates.
 CANDIDATES_PER_POINT = 20
 MOST_CANDIDATES = 2000
-# Points inside at which the variance of `u` is looked at.
+# The number of points inside at which the variance of `u` is computed.
 PLACES = 300
 
 
@@ -58,7 +58,7 @@ def greedy(with_u: np.ndarray, among: np.ndarray, noise: np.ndarray, n: int) -> 
 
 
 def _noise(posterior: Posterior, like: Observation) -> float:
-    """The variance of noise in the data of the same operator; none where there are no such data."""
+    """The variance of noise in the data of the same operator; zero if there are no such data."""
     levels = [
         float(np.mean(np.asarray(o.noise_variance(posterior.model.log_noise))))
         for o in posterior.observations

@@ -1,4 +1,4 @@
-"""Embeddings `h(q)` and how operators travel through them."""
+"""Embeddings `h(q)`, and how operators are carried through them."""
 
 from .base import Activation, Embedding, Linear, activate, dense, lecun
 from .jets import Jet

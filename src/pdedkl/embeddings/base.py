@@ -51,7 +51,7 @@ class Embedding(eqx.Module):
 
     @abc.abstractmethod
     def forward(self, x: Layer) -> Layer:
-        """`h(x)`, for an array or for a jet. It is written once, from `dense` and `activate`, and serves both.
+        """`h(x)`, for an array or for a jet. Written with `dense` and `activate`, the same code works for both.
 
         **Arguments:**
 
@@ -135,6 +135,6 @@ _ACTIVATIONS = {
         _silu_curvature,
     ),
     "sine": (jnp.sin, jnp.cos, lambda y: -jnp.sin(y)),
-    # A layer of squares holds every quadratic form, so products of inputs, exactly.
+    # A layer of squares represents every quadratic form exactly, and so all products of two inputs.
     "square": (lambda y: 0.5 * y * y, lambda y: y, jnp.ones_like),
 }

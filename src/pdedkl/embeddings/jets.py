@@ -6,8 +6,8 @@ weights `S`. A dense layer followed by an activation `σ` maps it to
 
     y ← σ(Wy + w),   J ← σ'(·) W J,   L ← σ'(·) W L + σ''(·) Σ_r s_r (W J)_r²
 
-We wrote this rule out instead of taking folx, which derives it from the network's jaxpr: folx takes non-negative
-weights only (no wave operator, no mixed derivatives) and has no way to say that a low-dimensional linear map caps the
+We wrote this rule out instead of using folx, which derives it from the network's jaxpr. folx takes only non-negative
+weights (no wave operator, no mixed derivatives), and cannot use the fact that a low-dimensional linear map limits the
 number of directions. `benchmarks/core.py` measures both.
 """
 

@@ -119,7 +119,7 @@ class Bottleneck(Embedding):
     **Arguments:**
 
     - `input_dim`: the number of inputs.
-    - `network`: the network `N`, an `MLP` or a `Residual`; the number of its inputs is that of the rows of `P`.
+    - `network`: the network `N`, an `MLP` or a `Residual`. `P` has one row for each input of `N`.
     - `key`: a random key of JAX, for `P`.
 
     !!! example

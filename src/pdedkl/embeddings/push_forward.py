@@ -35,7 +35,7 @@ class Normalisation(eqx.Module):
 class LatentJet(eqx.Module):
     """`A (g∘h)` at a point is `c g + drift·∇g + diffusion:∇∇ᵀg` at `z = h(q)`; a part that is `None` is zero.
 
-    The diffusion is a matrix, or its diagonal where it has no more (`diffusion.ndim` tells).
+    The diffusion is a matrix, or only its diagonal if it is a diagonal matrix (see `diffusion.ndim`).
     """
 
     z: Float[Array, "*batch h"]
@@ -77,7 +77,7 @@ def _diffusion(jet: Jet) -> Array | None:
         return None
     if jet.axes is None or jet.axis_weights is None:
         return jet.diffusion()
-    # Nothing has mixed the inputs: the axes give a diagonal, and only general directions fill the matrix.
+    # No layer has mixed the inputs: the axes give a diagonal matrix, and only general directions give a full one.
     width = jet.value.shape[0]
     diagonal = jnp.zeros(width).at[np.asarray(jet.axes.indices)].set(jet.axis_weights * jet.axes.scale**2)
     return diagonal if jet.directions is None else jnp.diag(diagonal) + jet.diffusion()

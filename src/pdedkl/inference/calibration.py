@@ -1,19 +1,21 @@
 """Factors for standard deviations, from values that a posterior was not conditioned on.
 
-A posterior that was trained on its data is too sure of itself, or not sure enough. How large `z = (y − m)/s` is at
-fresh values says by how much: multiplying `s` by that is right on average. Values of `u` and of its source need
-different factors: a source that is known at every data point may be predicted ten times better than claimed while noise
-on the boundary rules `u`. So there is one factor for each order of derivatives that was compared. An order in between
-takes the geometric mean of its neighbours', but no less than that of the one below: what rules `u` rules its slopes.
+The error bars of a trained posterior are often too narrow, and sometimes too wide. The size of `z = (y − m)/s` at fresh
+values shows by how much, and multiplying `s` by this size is right on average. Values of `u` and of its source need
+different factors: a source that is known at every data point may be predicted ten times better than claimed while most
+of the error of `u` comes from noise on the boundary. So there is one factor for each order of derivatives that was
+compared. An order in between takes the geometric mean of the factors of its neighbours, but no less than the factor of
+the order below: what causes the error of `u` also causes the error of its slopes.
 
-Fresh values of `u` are had at the boundary and at the start alone, and error bars are wanted inside. If errors are
-normal with `c²` times the claimed covariance, what one of them says of another is
+Fresh values of `u` exist only on the boundary and at the initial time, but error bars are wanted inside. If errors are
+normal with `c²` times the claimed covariance, the error at a fresh value predicts the error at another point by
 
     E[z(q)² | z_j] = ρ² z_j² + (1 − ρ²) c²,
 
 with the posterior correlation `ρ` of the two. So each point inside gives a vote of weight `ρ²` to the fresh value that
-it is most correlated with, and spreads the rest of its vote over all. Where the mean of `ρ²` is next to nothing, the
-inside follows from the source alone, and values of `u` do not narrow its error bars below the source's factor.
+it is most correlated with, and spreads the rest of its vote over all fresh values. If the mean of `ρ²` is nearly zero,
+`u` inside depends on the source alone, and then fresh values of `u` do not lower the factor of `u` below that of the
+source.
 
 Multiplying the covariance of `A u` with `B u` by the factors of both keeps it positive definite; means do not change.
 """
@@ -32,23 +34,23 @@ from scipy.special import ndtri
 
 from ..operators import Operator
 
-# A normal variable is within so many standard deviations with probability 0.95.
+# A normal variable is within `WIDTH` standard deviations of its mean with probability 0.95.
 WIDTH = float(ndtri(0.975))
-# Values that agree to the last bit say that a claim is wide, not that it should be zero.
+# Limits of a factor: values that agree to the last bit show that error bars are too wide, not that they should be zero.
 SMALLEST, LARGEST = 1e-3, 1e6
-# Fresh values of `u` speak for the inside where they tell more than this of it, the mean of `ρ²` (docs/studies.md).
+# Below this mean of `ρ²`, the factor of `u` is mixed with the factor of the source (docs/studies.md).
 TELLING = 0.05
 
 
 class Calibration(eqx.Module):
-    """`factors[k]` multiplies standard deviations of operators of order `orders[k]`; `source` says where from."""
+    """`factors[k]` multiplies standard deviations of operators of order `orders[k]`; `source` says how it was found."""
 
     factors: Float[Array, " k"]
     orders: tuple[int, ...] = eqx.field(static=True)
     source: str = eqx.field(static=True)
 
     def factor(self, operator: Operator) -> Float[Array, ""]:
-        """The factor of the operator's order, or what follows from the orders below and above it."""
+        """The factor of the operator's order, or one computed from the factors of the orders below and above it."""
         above = bisect_right(self.orders, operator.order)
         below = self.factors[max(above - 1, 0)]
         if above in (0, len(self.orders)) or operator.order == self.orders[above - 1]:
@@ -62,8 +64,11 @@ class Calibration(eqx.Module):
 
 
 class Compared(NamedTuple):
-    """Errors `y − m` of operators of one order, the variance that was claimed, that of the noise of `y`, how much each
-    of them counts, and what part they all tell of the points inside."""
+    """Errors `y − m` of operators of one order, with their claimed `variance`.
+
+    `noise` is the variance of the noise of `y`, and `weight` says how much each error counts. `told` is the mean of
+    `ρ²` over the points inside.
+    """
 
     order: int
     errors: np.ndarray
@@ -74,10 +79,10 @@ class Compared(NamedTuple):
 
 
 def calibration_of(fresh: Sequence[Compared], left_out: Sequence[Compared], source: str) -> Calibration:
-    """The factors that make `z` standard normal, order by order.
+    """The factors that make `z` standard normal, one for each order.
 
-    Neither left-out values, which training has seen, nor values with noise narrow an error bar: errors that are no
-    larger than the noise say nothing about what is below it.
+    Left-out values never narrow an error bar, since training has seen them. Values with noise do not either: errors no
+    larger than the noise say nothing about smaller errors.
     """
     least = {item.order: 1.0 for item in left_out} | {item.order: SMALLEST for item in fresh}
     least |= {item.order: 1.0 for item in fresh if np.any(item.noise > 0)}
@@ -95,7 +100,7 @@ def calibration_of(fresh: Sequence[Compared], left_out: Sequence[Compared], sour
 
 
 def votes(correlation: Float[np.ndarray, "m n"]) -> Float[np.ndarray, " n"]:
-    """How much each of `n` fresh values says of `m` points inside, on average 1; see above."""
+    """How much each of `n` fresh values counts for `m` points inside, on average 1; see above."""
     most_alike, alike = np.argmax(np.abs(correlation), axis=1), alikeness(correlation)
     count, fresh = correlation.shape
     given = np.bincount(most_alike, weights=alike, minlength=fresh)
@@ -119,10 +124,10 @@ def factor_of(errors: np.ndarray, variance: np.ndarray, noise: np.ndarray, weigh
 
 
 def spread(z: np.ndarray, weight: np.ndarray) -> float:
-    """The standard deviation of a normal distribution with these `z`, about zero: that of their 95 % quantile.
+    """The standard deviation of the normal distribution about zero that has the same 95 % quantile of `|z|`.
 
-    An error of one shape, a constant say, has all `|z|` alike, and one of a few corners has nearly all of its square in
-    a few of them: the quantile may be far from the root mean square, and is kept within a quarter of it.
+    The quantile may be far from the root mean square: if all `|z|` are alike, as for a constant error, or if a few
+    corners hold nearly all of the squared error. So the result is kept within a quarter of the root mean square.
     """
     size, order = np.abs(z), np.argsort(np.abs(z))
     reached = np.cumsum(weight[order]) / np.sum(weight)

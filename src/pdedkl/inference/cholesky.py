@@ -1,4 +1,4 @@
-"""Cholesky factors of Gram matrices, with a jitter ladder that is reported, and inverses from them."""
+"""Cholesky factors of Gram matrices, with a jitter that is reported, and inverses from them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ import jax.numpy as jnp
 from jax.lax.linalg import cholesky, triangular_solve
 from jaxtyping import Array, Float
 
-# Relative to each row's own variance. The first rung that factorises is used and reported.
+# Jitters to try, relative to each row's variance. The first one that makes the factorisation work is used and reported.
 JITTER_LADDER = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
 
 
 def factorise(gram: Float[Array, "n n"], noise: Float[Array, " n"]) -> tuple[Float[Array, "n n"], Float[Array, ""]]:
-    """`L Lᵀ = K + diag(noise) + ε diag(K)`, and the relative jitter `ε` it took.
+    """`L Lᵀ = K + diag(noise) + ε diag(K)`, and the relative jitter `ε` that was needed.
 
-    Only the upper triangle of `K` is read. All of `L` is NaN where even the last rung fails.
+    Only the upper triangle of `K` is read. All of `L` is NaN if even the largest jitter fails.
     """
     ladder = jnp.asarray(JITTER_LADDER)
     diagonal = jnp.diagonal(gram)
     last = len(JITTER_LADDER) - 1
 
     def attempt(rung: Array) -> Array:
-        # A selection is one pass together with the copy that the factorisation overwrites; an update of the diagonal
-        # would be a copy more. LAPACK is column-major: the transpose makes the upper triangle the lower one.
+        # The factorisation overwrites a copy. `where` makes that copy and sets the diagonal in one pass; an update of
+        # the diagonal would need another copy. LAPACK is column-major: the transpose turns the upper triangle into the
+        # lower one.
         i = jnp.arange(gram.shape[0])
         shifted = jnp.where(i[:, None] == i, (diagonal * (1 + ladder[rung]) + noise)[:, None], gram)
         return cholesky(shifted.T, symmetrize_input=False).T
@@ -56,12 +57,12 @@ def half_solve(factor: Float[Array, "n n"], right: Float[Array, "n m"]) -> Float
 def inverse(factor: Float[Array, "n n"], blocks: int | None = None) -> Float[Array, "n n"]:
     """`K⁻¹` from `K = L Lᵀ`, symmetric to the last bit.
 
-    From the last block of rows upwards, with `P₂₂` what is already there:
+    It is computed from the last block of rows upwards, where `P₂₂` is the part that is already known:
 
         P₂₁ = −P₂₂ L₂₁ L₁₁⁻¹,  P₁₁ = L₁₁⁻ᵀ (L₁₁⁻¹ − L₂₁ᵀ P₂₁)
 
-    These are matrix products for the most part, and nothing of the size of `K` is needed besides `L` and the result.
-    A GPU is faster with one block, and a small matrix is not worth the compilation of many.
+    These are mostly matrix products, and no matrix of the size of `K` is needed besides `L` and the result. A GPU is
+    faster with one block, and for a small matrix many blocks are not worth their compilation.
     """
     n = factor.shape[0]
     blocks = blocks or (min(1 + n // 250, 8) if jax.default_backend() == "cpu" else 1)
@@ -84,7 +85,7 @@ def inverse(factor: Float[Array, "n n"], blocks: int | None = None) -> Float[Arr
 def left_out(factor: Float[Array, "n n"], alpha: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     """Each value minus its prediction from all others, with no refit: `α_i / (K⁻¹)_ii`.
 
-    Its variance, noise included, is `1 / (K⁻¹)_ii`.
+    The variance of this difference, noise included, is `1 / (K⁻¹)_ii`.
     """
     variance = 1 / jnp.diagonal(inverse(factor))
     return alpha * variance, variance

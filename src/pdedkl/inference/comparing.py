@@ -46,10 +46,11 @@ class Comparing:
         """The same posterior with standard deviations that fit values it was not conditioned on. Means stay as they
         are.
 
-        Fresh values of `u` lie on the boundary and at the start, and error bars are wanted inside. So each counts by
-        how much it tells about the inside. Fresh values are exact, so the learned noise is not added; those with
-        noise can only widen error bars. For an order of derivatives without fresh values, each value of the data is
-        compared with its prediction from all others. Training has seen those, so they can only widen error bars too.
+        Fresh values of `u` lie on the boundary and at the initial time, but error bars are wanted inside. So each value
+        counts by how much it tells about the inside. Fresh values are exact, so the learned noise is not added. Fresh
+        values with a known noise can only widen error bars. For an order of derivatives without fresh values, each
+        value of the data is compared with its prediction from all others. Training has seen these values, so they can
+        only widen error bars too.
 
         **Arguments:**
 
@@ -122,8 +123,7 @@ class Comparing:
 
         **Arguments:** none.
 
-        **Returns:** a `Compared` for each observation; an empty list where conjugate gradients took the place of the
-        matrix.
+        **Returns:** a `Compared` for each observation; an empty list if the solver is iterative.
 
         !!! example
             ```python

@@ -27,7 +27,7 @@ from .solver import Factorised, Gram
 UNCONVERGED = 1e-6
 # Matrices of n × n that are alive at once in a factorisation.
 MATRICES = 3
-# So many values are conditioned on in less time than a compiler needs to make that faster.
+# For at most this number of values, an optimised compilation takes longer than it saves.
 FEW_VALUES = 2000
 
 
@@ -42,10 +42,10 @@ def condition(
 
     **Arguments:**
 
-    - `model`: a `Model`, or a `Kernel` for a zero mean and noise levels at their start.
+    - `model`: a `Model`, or a `Kernel` for a zero mean and initial noise levels.
     - `observations`: an `Observation` or a list of them.
     - `solver`: `"dense"` for a Cholesky factorisation; `"iterative"` for conjugate gradients with a preconditioner,
-      which never hold the Gram matrix; `"auto"` for the first if it fits into memory.
+      which never store the Gram matrix; `"auto"` for `"dense"` if it fits into memory, else `"iterative"`.
     - `mesh`: devices of JAX that share the rows of the matrix, in iterative solves.
 
     **Returns:** a `Posterior`.
@@ -78,8 +78,8 @@ def condition(
         )
     if isinstance(made, Iterative) and not made.error < UNCONVERGED:
         warnings.warn(
-            f"Conjugate gradients did not converge in {int(made.steps)} steps: the error of the mean is up to "
-            f"{float(made.error):.0e} of what the data tell. More noise, a smoother kernel or fewer values help.",
+            f"Conjugate gradients did not converge in {int(made.steps)} steps: the relative error of the mean may be "
+            f"{float(made.error):.0e}. More noise, a smoother kernel or fewer values help.",
             stacklevel=2,
         )
     return Posterior(model, found, sections, made, alpha, jitter, objective)

@@ -1,8 +1,8 @@
-"""Two ways to covariances of operators, behind one interface.
+"""Two ways to compute covariances of operators, behind one interface.
 
 An engine turns an operator and `n` points into *rows*, a tree of arrays whose leading axis runs over the points, and
-computes blocks of covariances between rows. What training moves reaches a block through the rows and through the
-engine's `parameters`, and nothing else, so that the derivative rule of the evidence can pull back through both.
+computes blocks of covariances between rows. A block depends on trained parameters only through the rows and through the
+engine's `parameters`, so that the derivative rule of the evidence can pull gradients back through both.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ Jets = LatentJet | tuple[LatentJet, ...]
 
 
 class ClosedForm(Engine):
-    """Every point goes through every network once, as a latent jet; blocks are the closed formula between jets.
+    """Every point goes through every network once, as a latent jet; a closed formula gives the blocks between jets.
 
-    Of an operator `Σ_k A_k S_k` that looks at several points each term has a jet, and covariances sum over the terms.
+    An operator `Σ_k A_k S_k` that needs `u` at several points has a jet for each term. Its covariances are sums over
+    the terms.
     """
 
     def parameters(self, kernel: Kernel) -> tuple[BaseKernel, ...]:

@@ -4,11 +4,11 @@ In units of the noise, with a preconditioner `M = U Σ² Uᵀ + I` that is nearl
 
     log|S| = log|M| + tr log(M^-½ S M^-½)    and    S⁻¹ = M⁻¹ + (S⁻¹ − M⁻¹).
 
-The first terms are nearly everything, and exact. What is left is estimated from vectors `z` of random signs, for which
-`E z zᵀ = I`: its logarithm by Lanczos quadrature, and `S⁻¹ − M⁻¹ = E d pᵀ`, where `d` is what conjugate gradients for
-`M^½ z` add to their start `p = M^-½ z`. So an estimate is uncertain by a part of what is left, and not of the whole
-trace, nor by the directions in which `K` is large. The signs are the same in every call: a function that changes from
-call to call could not be minimised.
+The first terms are exact, and nearly the whole. The second terms are estimated from vectors `z` of random signs, for
+which `E z zᵀ = I`: the logarithm by Lanczos quadrature, and `S⁻¹ − M⁻¹ = E d pᵀ`, where `d` is the change that
+conjugate gradients for `M^½ z` add to their start `p = M^-½ z`. So the uncertainty is a fraction of the small second
+terms, and not of the whole trace or of the directions in which `K` is large. The signs are the same in every call: a
+function that changes from call to call could not be minimised.
 
 The derivative with respect to `K` is `½ (K⁻¹ − α αᵀ)`, here a diagonal plus a product `A Bᵀ` of tall matrices. It is
 pulled back tile by tile.
@@ -31,9 +31,9 @@ from .iterative import TOLERANCE, Iterative, everywhere, preconditioned, ratio, 
 from .solver import Gram
 
 PROBES = 8
-# Gauss quadrature comes from above: too few steps make the logarithm too large.
+# Gauss quadrature gives an upper bound: with too few steps the logarithm is too large.
 LANCZOS_STEPS = 40
-# Relative; what is estimated is known no better, and needs no more.
+# Relative tolerance of the solves with random vectors: their results are estimates, and need no more digits.
 PROBE_TOLERANCE = 1e-3
 
 
@@ -70,7 +70,7 @@ def estimate(gram: Gram, residual: Float[Array, " n"], mesh: Mesh | None = None)
 
 
 def log_determinant(gram: Gram, solver: Iterative, complete: Array) -> Float[Array, ""]:
-    """`log|K|`, noise included; what a complete preconditioner leaves is less than a millionth for each value."""
+    """`log|K|`, noise included. A complete preconditioner leaves less than a millionth per value, taken as zero."""
     rest = jax.lax.cond(complete, lambda: jnp.zeros(()), lambda: _log_of_the_rest(gram, solver))
     return solver.log_determinant() + rest
 
@@ -80,9 +80,9 @@ def signs(n: int) -> Float[Array, "n p"]:
 
 
 def _log_of_the_rest(gram: Gram, solver: Iterative) -> Float[Array, ""]:
-    """`tr log(M^-½ S M^-½)`: `n Σ_k w_k log θ_k` from the eigenvalues `θ` of what Lanczos makes of each `z`.
+    """`tr log(M^-½ S M^-½)`: the mean over `z` of `n Σ_k w_k log θ_k`, with the eigenvalues `θ_k` of a Lanczos matrix.
 
-    `S` is `M` and something positive, so no eigenvalue is below 1 but by rounding.
+    `S − M` is positive semidefinite, so eigenvalues are below 1 only by rounding.
     """
     half = partial(solver.preconditioner.power, -0.5)
     z = signs(solver.scale.shape[0])

@@ -1,4 +1,4 @@
-"""The evidence, and its derivative by a rule of its own.
+"""The evidence, with a custom derivative rule.
 
 With `K = L Lᵀ` and `α = K⁻¹ r` the negative log evidence is `½ rᵀα + Σ log L_ii + (n/2) log 2π`, and its derivative
 with respect to `K` is `W = ½ (K⁻¹ − α αᵀ)`. Differentiating the factorisation would keep every intermediate matrix
@@ -54,7 +54,7 @@ def negative_log_evidence(
     - `model`: the `Model`.
     - `observations`: an `Observation` or a list of them.
     - `solver`: `"dense"`, by a Cholesky factorisation; `"iterative"`, without the Gram matrix, where a small part of
-      the log-determinant is an estimate; `"auto"`, the first if it fits into memory.
+      the log-determinant is an estimate; `"auto"`, `"dense"` if it fits into memory, else `"iterative"`.
     - `mesh`: devices of JAX that share the rows of the matrix, in iterative solves.
 
     **Returns:** the value, and an `EvidenceInfo` with the jitter that the factorisation needed.
@@ -66,7 +66,7 @@ def negative_log_evidence(
     """
     require_float64()
     if not isinstance(model, Model):
-        raise TypeError(f"The evidence is of a Model: got {type(model).__name__}. Build Model(kernel, observations).")
+        raise TypeError(f"The evidence needs a Model: got {type(model).__name__}. Build Model(kernel, observations).")
     found = check_observations(observations)
     model.check(found)
     chosen = chosen_solver(solver, sum(map(len, found)), MATRICES_PER_STEP, mesh)
@@ -80,7 +80,7 @@ def negative_log_evidence(
 
 
 class LinearSystem(NamedTuple):
-    """Everything that the Gram matrix and the right-hand side are made of."""
+    """Everything that the Gram matrix and the right-hand side are computed from."""
 
     engine: Engine
     parameters: Any
@@ -141,7 +141,7 @@ def _evidence_forward(static: _Static, parameters: Any, sections: tuple[Any, ...
     alpha = solve(factor, residual)
     precision = inverse(factor)
     on_diagonal = 0.5 * (jnp.diagonal(precision) - alpha**2)
-    # The jitter is a multiple of the diagonal of K, which the gradient has to know.
+    # The jitter is a multiple of the diagonal of K, so it contributes to the gradient.
     precision = precision.at[jnp.diag_indices(noise.shape[0])].add(2 * jitter * on_diagonal)
 
     def weights(start: Array, size: int) -> Array:

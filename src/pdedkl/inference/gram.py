@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-# Pairs per chunk. On a CPU the planes of a chunk should stay in the cache; a GPU wants to be kept busy.
+# Pairs per chunk. On a CPU the planes of a chunk should stay in the cache; a GPU needs large chunks.
 PAIRS_PER_CHUNK = {"cpu": 1 << 16, "gpu": 1 << 22}
 
 
@@ -53,8 +53,8 @@ def pull_back(
 ) -> tuple[Any, tuple[Any, ...]]:
     """The gradient of `Σ_ij W_ij K_ij` with respect to parameters and rows, for a symmetric `W`.
 
-    `weights(i, m)` gives rows `i … i + m` of `W`. Since `K` is symmetric as well, what a row contributes on the right
-    equals what it contributes on the left: only the left is differentiated, and counted twice.
+    `weights(i, m)` gives rows `i … i + m` of `W`. Since `K` is symmetric too, a row contributes the same on the right
+    as on the left: only the left is differentiated, and counted twice.
     """
     starts = offsets(sections)
     n = starts[-1]
@@ -66,7 +66,7 @@ def pull_back(
         def step(k: Array, state: tuple[Any, Any], a=a, rows=rows, size=size) -> tuple[Any, Any]:
             parameter_sum, row_sum = state
             start = _chunk_start(k, size, row_count(rows))
-            # The last chunk overlaps the one before it: what was counted there is masked here.
+            # The last chunk overlaps the one before it: rows that were counted there are masked here.
             fresh = (start + jnp.arange(size) >= k * size)[:, None]
             weight = jnp.where(fresh, weights(starts[a] + start, size), 0.0)
             strip = [weight[:, i:j] for i, j in pairwise(starts)]
@@ -110,10 +110,10 @@ def _add_at(total: Array, part: Array, start: Array) -> Array:
 
 
 def apart(k: Array, function: Callable, *arguments: Any) -> Any:
-    """`function(*arguments)` in step `k` of a loop, compiled as a computation of its own.
+    """`function(*arguments)` in step `k` of a loop, compiled as a separate computation.
 
-    XLA would fuse the slices that a loop takes and the update it ends with into everything between them, and on a CPU
-    such a fusion runs on one thread, several times slower. It does not fuse across the branch of a conditional.
+    Otherwise XLA fuses the slices and the update of a loop with all computations between them. On a CPU such a fusion
+    runs on one thread, several times slower. XLA does not fuse across the branch of a conditional.
     """
     if jax.default_backend() != "cpu":
         return function(*arguments)

@@ -2,7 +2,7 @@
 
 In units of the noise, with `D` the noise variances, the matrix is `S = D^-½ K D^-½ + I`. Kernels are smooth, so `K` is
 a matrix of low rank up to the noise: a pivoted Cholesky factorisation of a few hundred columns leaves a remainder that
-is smaller than it, and `M = L Lᵀ + I` is nearly `S`. Few steps of conjugate gradients do the rest.
+is smaller than the noise, and `M = L Lᵀ + I` is nearly `S`. A few steps of conjugate gradients do the rest.
 
 With `L = U Σ Vᵀ`, `M⁻¹` takes `v` to `(v − U Uᵀ v) + U (1 + Σ²)⁻¹ Uᵀ v`. The textbook form `v − L (1 + LᵀL)⁻¹ Lᵀ v`
 would lose every direction below `1e-16` of the largest one, and those are not small compared with the noise.
@@ -28,20 +28,21 @@ from .solver import Gram, Solver
 
 SOLVERS = ("auto", "dense", "iterative")
 
-# Rows and columns of a tile. On a CPU it should stay in the cache; a GPU wants to be kept busy.
+# Rows and columns of a tile. On a CPU a tile should stay in the cache; a GPU needs large tiles.
 TILE = {"cpu": 256, "gpu": 2048}
 
 EPSILON = float(jnp.finfo(float).eps)
 
-# Noise below this part of a row's own variance is raised to it, and reported as jitter: what rounding leaves to tell.
+# Noise below this fraction of a row's variance is raised to it, and reported as jitter: less noise is lost in rounding.
 LEAST_NOISE = 1e-13
 
-# What a preconditioner may leave of the variance of a row, in units of its noise, or what rounding leaves of it anyway.
+# A preconditioner is complete if it leaves at most `REMAINDER` of the variance of each row, in units of its noise, or
+# at most `ROUNDINGS` rounding errors of it.
 REMAINDER = 1e-6
 ROUNDINGS = 30
 MOST_COLUMNS = 2000
 MOST_STEPS = 1000
-# Errors of the mean, relative to the prior's standard deviation, are of this size times the square root of `yᵀ K⁻¹ y`.
+# The error of the mean, relative to the prior's standard deviation, is about this times the square root of `yᵀ K⁻¹ y`.
 TOLERANCE = 1e-11
 # The gain over the last `WINDOW` steps estimates the error before them (Hestenes and Stiefel).
 WINDOW = 5
@@ -56,7 +57,7 @@ class Preconditioner(eqx.Module):
     def solve(self, v: Float[Array, "n m"]) -> Float[Array, "n m"]:
         inside = self.basis.T @ v
         outside = v - self.basis @ inside
-        again = self.basis.T @ outside  # what rounding has left of it
+        again = self.basis.T @ outside  # not zero because of rounding
         outside = outside - self.basis @ again
         return outside + self.basis @ ((inside + again) / (1 + self.singular[:, None] ** 2))
 
@@ -65,7 +66,7 @@ class Preconditioner(eqx.Module):
         return v + self.basis @ (((1 + self.singular[:, None] ** 2) ** exponent - 1) * (self.basis.T @ v))
 
     def root(self, v: Float[Array, "n m"]) -> Float[Array, "rows m"]:
-        """`w` with `|w|² = vᵀ M⁻¹ v`, every part of it to its own last digit."""
+        """`w` with `|w|² = vᵀ M⁻¹ v`, each part accurate to its last digit."""
         inside = self.basis.T @ v
         outside = v - self.basis @ inside
         return jnp.concatenate([outside, inside / jnp.sqrt(1 + self.singular[:, None] ** 2)])
@@ -75,7 +76,7 @@ class Preconditioner(eqx.Module):
 
 
 class Iterative(Solver):
-    """The preconditioner, in units of the noise; `steps` and `error` say how the weights `K⁻¹ y` were found."""
+    """The preconditioner, in units of the noise; `steps` and `error` are those of the solve for the weights `K⁻¹ y`."""
 
     preconditioner: Preconditioner
     scale: Float[Array, " n"]
@@ -91,22 +92,22 @@ class Iterative(Solver):
     def explained(self, gram: Gram, right: Float[Array, "n m"]) -> Float[Array, " m"]:
         """`bᵀ S⁻¹ b = bᵀ M⁻¹ b + x₀ᵀr₀ + r₀ᵀ S⁻¹ r₀`, with `x₀ = M⁻¹ b` and its residual `r₀`.
 
-        Nearly all of it is the first term, which does not depend on what rounding makes of the residual. The last is
-        taken at `d ≈ S⁻¹ r₀` with the residual `r` as `r₀ᵀd + dᵀr`: too small by the square of the error of `d` in the
-        norm of `S`, so that a variance never comes out too small.
+        The first term is nearly the whole, and rounding of the residual does not change it. The last term is computed
+        as `r₀ᵀd + dᵀr`, with `d ≈ S⁻¹ r₀` and the residual `r` of `d`. This is too small by the square of the error of
+        `d` in the norm of `S`, so a predicted variance is never too small.
         """
         root = self.preconditioner.root(self.scale[:, None] * right)
         x, first, d, r, _, _ = self._solve(gram, right)
         return jnp.sum(root**2, axis=0) + jnp.sum(first * (x + d) + d * r, axis=0)
 
     def cross(self, gram: Gram, left: Float[Array, "n l"], right: Float[Array, "n m"]) -> Float[Array, "l m"]:
-        """`aᵀ S⁻¹ b = aᵀ M⁻¹ b + aᵀd + (M⁻¹ a)ᵀr`, nearly, with the change `d` for `b` and the residual `r` left."""
+        """`aᵀ S⁻¹ b ≈ aᵀ M⁻¹ b + aᵀd + (M⁻¹ a)ᵀr`, with the change `d` and the residual `r` of the solve for `b`."""
         a, b = (self.scale[:, None] * columns for columns in (left, right))
         found, root = self._solve(gram, right), self.preconditioner.root
         return root(a).T @ root(b) + a.T @ found.change + self.preconditioner.solve(a).T @ found.left
 
     def log_determinant(self) -> Float[Array, ""]:
-        """That of the preconditioner with the noise; that of `K` is larger by less than `tr(S − M)`."""
+        """The log-determinant of the preconditioner with the noise; that of `K` is larger by less than `tr(S − M)`."""
         return self.preconditioner.log_determinant() - 2 * jnp.sum(jnp.log(self.scale))
 
     def _solve(self, gram: Gram, right: Float[Array, "n m"]) -> Solved:
@@ -123,9 +124,9 @@ class Iterative(Solver):
 
 
 class Solved(NamedTuple):
-    """`S (x₀ + d) ≈ b`: the start `x₀ = M⁻¹ b` and its residual, the change `d`, and the residual that is left.
+    """`S (x₀ + d) ≈ b`: the start `x₀ = M⁻¹ b` and its residual, the change `d`, and the final residual `left`.
 
-    `steps` are those of the slowest column. `error` is the largest that is left, relative, in the norm of `S⁻¹`.
+    `steps` are those of the slowest column. `error` is the largest relative residual of a column, in the norm of `S⁻¹`.
     """
 
     start: Float[Array, "n m"]
@@ -137,7 +138,7 @@ class Solved(NamedTuple):
 
 
 def chosen_solver(solver: str, n: int, matrices: int, mesh: Mesh | None) -> str:
-    """`"dense"` if that is asked for, or if so many matrices of `n × n` fit into memory; else `"iterative"`."""
+    """`"dense"` if it is asked for, or for `"auto"` if `matrices` arrays of `n × n` fit; else `"iterative"`."""
     if solver not in SOLVERS:
         raise ValueError(f"Unknown solver {solver!r}: choose one of {', '.join(SOLVERS)}.")
     if mesh is not None and solver == "dense":
@@ -152,12 +153,12 @@ def chosen_solver(solver: str, n: int, matrices: int, mesh: Mesh | None) -> str:
 
 
 def plain_mesh(mesh: Mesh | None) -> Mesh | None:
-    """The same devices, with axes that the compiler may share out as it sees fit."""
+    """The same devices, with axes that the compiler may use as it likes."""
     return None if mesh is None else Mesh(mesh.devices, mesh.axis_names)
 
 
 def solved(gram: Gram, residual: Float[Array, " n"], mesh: Mesh | None) -> tuple[Iterative, Array, Array, Array]:
-    """A solver, the weights `K⁻¹ y`, and what `preconditioned` says of the solver."""
+    """A solver, the weights `K⁻¹ y`, whether its preconditioner is complete, and the jitter."""
     solver, complete, jitter = preconditioned(gram, mesh)
     found = solver._solve(gram, residual[:, None])
     alpha = solver.scale * (found.start + found.change)[:, 0]
@@ -165,8 +166,11 @@ def solved(gram: Gram, residual: Float[Array, " n"], mesh: Mesh | None) -> tuple
 
 
 def preconditioned(gram: Gram, mesh: Mesh | None) -> tuple[Iterative, Array, Array]:
-    """A solver that has not solved anything yet; whether its preconditioner leaves next to nothing of the variances;
-    and the jitter: by how much noise was raised, relative to each row's variance."""
+    """A solver that has not solved anything yet; whether its preconditioner is complete; and the jitter.
+
+    A complete preconditioner leaves almost nothing of the variances. The jitter is the smallest noise that was allowed,
+    relative to each row's variance, or zero if no noise had to be raised to it.
+    """
     least = LEAST_NOISE * gram.diagonal()
     scale = jnp.maximum(gram.noise, least) ** -0.5
     columns, complete = pivoted_columns(gram, scale, min(MOST_COLUMNS, scale.shape[0]))
@@ -181,20 +185,20 @@ def conjugate_gradients(
     diagonal: Float[Array, " n"],
     tolerance: Array | float = TOLERANCE,
 ) -> Solved:
-    """All columns at once, each with steps of its own, until the last has converged to its tolerance.
+    """`S⁻¹ b` for all columns at once, each with its own step lengths, until all have converged to their tolerances.
 
-    A step of length `a` lowers the square of the error in the norm of `S` by `a rᵀM⁻¹r`, so what the last few have
-    gained is, from below, the error before them. Residuals may grow for many steps; this never does.
+    A step of length `a` lowers the square of the error in the norm of `S` by `a rᵀM⁻¹r`. So the gain over the last few
+    steps is a lower bound of the squared error before them. Residuals may grow for many steps; this error never does.
 
-    With the `diagonal` of `S`, rounding makes an error of about `ε (S_ii Σ_j S_jj x_j²)^½` in row `i` of `S x`. A
-    residual of that size says nothing, and counts as zero.
+    Rounding makes an error of about `ε (S_ii Σ_j S_jj x_j²)^½` in row `i` of `S x`, with the `diagonal` entries `S_ii`.
+    A residual of that size is only rounding, and counts as zero.
     """
 
     def energy(r: Array, z: Array) -> Array:
         return jnp.maximum(jnp.sum(r * z, axis=0), 0.0)
 
     def goal(d: Array) -> Array:
-        """The square of the error that is good enough, or that rounding makes anyway."""
+        """The squared error to reach: from the tolerance, or from rounding if that is larger."""
         x = start + d
         rounding = EPSILON**2 * jnp.sum(diagonal) * jnp.sum(diagonal[:, None] * x**2, axis=0)
         return jnp.maximum(tolerance**2 * jnp.abs(jnp.sum(b * x, axis=0)), rounding)
@@ -239,8 +243,8 @@ def preconditioner_of(columns: Float[Array, "n k"]) -> Preconditioner:
 def pivoted_columns(gram: Gram, scale: Float[Array, " n"], most: int) -> tuple[Float[Array, "n k"], Array]:
     """Columns `L` of a Cholesky factorisation of `D^-½ K D^-½` that takes the largest remaining variance first.
 
-    It ends where what remains of each row is small compared with its noise, columns not needed being zero, or where it
-    has its `most` columns; which of the two, is the other thing returned.
+    It ends when the remaining variance of each row is small compared with its noise, or after `most` columns. Columns
+    that are not needed are zero. The second result says whether all remaining variances are small.
     """
     remaining = scale**2 * gram.diagonal()
     columns = jnp.zeros((scale.shape[0], most))
@@ -299,14 +303,14 @@ def product(
 
 
 def everywhere(tree: Any, mesh: Mesh | None) -> Any:
-    """The same arrays, whole on each device."""
+    """The same arrays, with a full copy on each device."""
     if mesh is None:
         return tree
     return jax.lax.with_sharding_constraint(tree, NamedSharding(mesh, PartitionSpec()))
 
 
 def tiled(rows: Any, devices: int, fill: float | None = None) -> Any:
-    """Rows in tiles of equal size, as many for each device; what is added at the end repeats the last, or is `fill`."""
+    """Rows in tiles of equal size, the same number for each device. Padding repeats the last row, or is `fill`."""
     n = row_count(rows)
     most = TILE.get(jax.default_backend(), TILE["gpu"])
     count = -(-n // most)

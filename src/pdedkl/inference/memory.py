@@ -1,7 +1,7 @@
 """How much memory there is, and whether a Gram matrix fits into it.
 
-Choices are made by the memory that the machine has, so that two runs on it do the same. The memory that happens to be
-free refuses what cannot be done now, and chooses nothing.
+Choices depend on the total memory of the machine, so that two runs on it do the same. The free memory changes no
+choice: a task that does not fit into it is refused.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import NamedTuple
 
 import jax
 
-# The part of all memory that matrices may take; the rest is for the system and for other programs.
+# The fraction of the total memory that matrices may take; the rest is for the system and for other programs.
 SHARE = 0.8
 
 
 def fits(n: int, matrices: int, announce: bool = False) -> bool:
-    """Whether this machine holds `matrices` arrays of `n × n` doubles; `announce` warns of what is done if not."""
+    """Whether this machine can hold `matrices` arrays of `n × n` doubles. If not, `announce` warns what is done."""
     lacking = _lacking(matrices * n * n, _usable_bytes())
     if lacking is not None and announce:
         warnings.warn(
-            f"{n} values need {matrices} matrices of {n} × {n}, {lacking.words} are what this machine has for them: "
-            "solved by conjugate gradients, without the matrix.",
+            f"{n} values need {matrices} matrices of {n} × {n}, {lacking.words} are available on this machine: "
+            "conjugate gradients are used instead, without the matrix.",
             stacklevel=3,
         )
     return lacking is None
 
 
 def check_columns_fit(n: int, columns: int) -> None:
-    """Refuse what even a solver without the matrix cannot do: it holds two arrays of `n × columns` doubles at least."""
+    """Refuse values that are too many even for the iterative solver: it needs two arrays of `n × columns` doubles."""
     if (lacking := _lacking(2 * n * columns, available_bytes())) is not None:
         raise MemoryError(
             f"{n} observed values need two arrays of {n} × {columns} even without their Gram matrix, {lacking.words} "
@@ -49,7 +49,7 @@ def check_fits(n: int, matrices: int, what: str = "observed values") -> None:
 
 
 def check_points_fit(n: int, dim: int) -> None:
-    """Refuse points that even alone do not fit, before any is drawn: drawing them takes two arrays of `n × dim`."""
+    """Refuse points that do not fit into memory, before any is drawn: drawing them takes two arrays of `n × dim`."""
     if (lacking := _lacking(2 * n * dim, available_bytes())) is not None:
         raise MemoryError(
             f"{n} points of {dim} coordinates need {lacking.words} are free: use fewer points "
@@ -58,7 +58,7 @@ def check_points_fit(n: int, dim: int) -> None:
 
 
 def most_that_fit(matrices: int) -> int:
-    """The largest `n` of which this machine holds so many arrays of `n × n` doubles, where the platform says so."""
+    """The largest `n` for which this machine holds `matrices` arrays of `n × n` doubles; no limit if it is unknown."""
     usable = _usable_bytes()
     return sys.maxsize if usable is None else _most(matrices, usable)
 
@@ -77,7 +77,7 @@ class _Lack(NamedTuple):
 
 
 def _lacking(doubles: int, there: int | None) -> _Lack | None:
-    """The bytes that so many doubles need and that are there, where the first are more."""
+    """The bytes that are needed for the doubles and the bytes that are there; `None` if these are enough or unknown."""
     return None if there is None or 8 * doubles <= there else _Lack(8 * doubles, max(there, 0))
 
 
@@ -96,7 +96,7 @@ def total_bytes() -> int | None:
 
 
 def peak_bytes() -> int | None:
-    """The most memory that this process has held at once so far: of the GPU where it computes on one, else its own."""
+    """The most memory that this process has used at once so far: on the GPU if it computes on one, else on the CPU."""
     device = jax.devices()[0]
     if device.platform != "cpu":
         return (device.memory_stats() or {}).get("peak_bytes_in_use")
@@ -148,7 +148,7 @@ def _cgroup_available() -> int | None:
             return None
         used = int(Path("/sys/fs/cgroup/memory.current").read_text())
         stats = dict(line.split() for line in Path("/sys/fs/cgroup/memory.stat").read_text().splitlines())
-        return limit - used + int(stats.get("inactive_file", 0))  # the page cache gives way
+        return limit - used + int(stats.get("inactive_file", 0))  # the page cache can be freed
     except (OSError, ValueError):
         return None
 

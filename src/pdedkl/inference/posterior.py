@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from ..checking.check import Verdict
 
 # Entries of the matrix between one batch of test points and the data; bounds the memory of a prediction. Conjugate
-# gradients compute all covariances of the data anew for each batch, so theirs are large.
+# gradients compute all covariances of the data anew for each batch, so their batches are large.
 ENTRIES_PER_BATCH = {Factorised: 1 << 22, Iterative: 1 << 26}
-# So many entries are computed in less time than a compiler needs to make that faster.
+# For at most this number of entries, an optimised compilation takes longer than it saves.
 FEW_ENTRIES = 1 << 20
 
-# Half-widths of the domain between its centre and a point at most.
+# The largest distance of a point from the centre of the domain, in half-widths of the domain.
 FARTHEST = 1e15
 
 
 class Posterior(Comparing, Shown, eqx.Module):
-    """A Gaussian process `u` given its data: mean, variance, covariance and samples of any operator of it, anywhere.
+    """A Gaussian process `u` given its data: mean, variance, covariance and samples of any operator of `u`, anywhere.
 
     `condition` and `fit` make posteriors.
 
@@ -55,7 +55,7 @@ class Posterior(Comparing, Shown, eqx.Module):
     - `sections`: the data as the engine needs them, one part for each observation.
     - `solver`: applies the inverse of the Gram matrix, by its Cholesky factor or by conjugate gradients.
     - `alpha`: the weights `K⁻¹ (y − A m)`.
-    - `jitter`: what was added to the diagonal to factorise `K`, relative to each row's variance.
+    - `jitter`: the number added to the diagonal to factorise `K`, relative to each row's variance.
     - `objective`: the negative log evidence.
     - `calibration`: factors of the standard deviations, if they were compared with fresh values.
     - `training`: how the model was trained, if it was.
@@ -176,7 +176,7 @@ class Posterior(Comparing, Shown, eqx.Module):
         q = self._points(points, operator)
         check_fits(q.shape[0], 3, "points to draw jointly")
         mean = self.predict(q, operator).mean
-        # Posterior covariances are close to singular; eigenvalues tell rounding from variance where Cholesky gives up.
+        # Posterior covariances are close to singular: eigenvalues can be cut off at zero where Cholesky would fail.
         eigenvalues, vectors = jnp.linalg.eigh(rows.covariance(self, operator, q, operator, q))
         root = self.scale(operator) * vectors * jnp.sqrt(jnp.maximum(eigenvalues, 0.0))
         return mean + np.asarray(jax.random.normal(key, (count, q.shape[0])) @ root.T)
@@ -216,7 +216,7 @@ class Posterior(Comparing, Shown, eqx.Module):
         return self.scale() ** 2 * (self.model.kernel(q, q_) - explained)
 
     def check(self, problem: Any, n: int = 500, seed: int = 0) -> Verdict:
-        """Compare with fresh values of the source and of the conditions, and say what came out. No exact solution is
+        """Compare with fresh values of the source and of the conditions, and judge the result. No exact solution is
         needed.
 
         **Arguments:**
@@ -225,7 +225,7 @@ class Posterior(Comparing, Shown, eqx.Module):
         - `n`: how many fresh values of the source, and how many of the conditions.
         - `seed`: the seed of their points.
 
-        **Returns:** a `Verdict`: whether error bars hold, how large the error of `u` is, what rules it, and what to do.
+        **Returns:** a `Verdict`: whether error bars hold, how large the error of `u` is, what causes it, what to do.
 
         !!! example
             ```python
@@ -246,7 +246,7 @@ class Posterior(Comparing, Shown, eqx.Module):
         domain: Domain | None = None,
         level: float = 0.95,
     ) -> Figure:
-        """A picture of `A u`: along one coordinate with its band, or over a plane of two beside the width of the band.
+        """A picture of `A u`: along one coordinate with its band, or over two coordinates, next to the band's width.
 
         **Arguments:**
 
@@ -255,8 +255,8 @@ class Posterior(Comparing, Shown, eqx.Module):
         - `at`: values of the other coordinates, `{"t": 0.5}`, or a whole point; the middle of the domain by default.
         - `operator`: the operator `A`; `u` itself by default.
         - `exact`: the exact solution as a function of the point, to be drawn too.
-        - `domain`: where to draw: a smaller `Domain` to look closer, or the problem's own to leave out what is outside
-          a ball.
+        - `domain`: where to draw: a smaller `Domain` to look closer, or the problem's own domain, to leave out points
+          outside a ball.
         - `level`: the probability of the band.
 
         **Returns:** a matplotlib `Figure`. Notebooks show it; `figure.savefig("u.png")` stores it.
@@ -274,7 +274,7 @@ class Posterior(Comparing, Shown, eqx.Module):
     def save(self, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
         """Write everything that predictions need to one file, as data. `pdedkl.load(path)` gives the same bits again.
 
-        Python functions are no data: a warning names those that `load` has to be given.
+        Python functions cannot be stored as data: a warning names those that have to be given to `load`.
 
         **Arguments:**
 
@@ -339,7 +339,7 @@ class Posterior(Comparing, Shown, eqx.Module):
 
 
 def _check_near(q: np.ndarray, kernel: Kernel) -> None:
-    """Refuse points so far away that powers of their distances are no numbers of 64 bits."""
+    """Refuse points so far away that powers of their distances overflow."""
     normalisation = kernel.components[0].normalisation
     with np.errstate(over="ignore"):
         away = np.max(np.abs((q - np.asarray(normalisation.centre)) * np.asarray(normalisation.scale)), axis=1)
@@ -347,7 +347,7 @@ def _check_near(q: np.ndarray, kernel: Kernel) -> None:
         index = int(far[0])
         raise ValueError(
             f"Point {index}, {q[index].tolist()}, is {away[index]:.0e} times the size of the domain away from it: "
-            f"predictions end at {FARTHEST:.0e} times. Check its units."
+            f"predictions are possible up to {FARTHEST:.0e} times. Check its units."
         )
 
 

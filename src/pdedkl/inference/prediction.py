@@ -24,10 +24,10 @@ class Prediction(Shown, eqx.Module):
 
     - `mean`: the posterior mean at each point.
     - `variance`: the posterior variance at each point, without the noise of measurements.
-    - `clamped`: how many variances rounding had made negative. They are set to zero.
+    - `clamped`: how many variances were negative because of rounding. They are set to zero.
     - `points`: the points, an array of shape `(n, d)`.
     - `names`: the name of each coordinate, such as `x[0]` and `t`.
-    - `what`: what was predicted, in writing, such as `u`.
+    - `what`: what was predicted, as text, such as `u`.
 
     !!! example
         ```python
@@ -145,5 +145,5 @@ class Prediction(Shown, eqx.Module):
             return None
         rows = {"mean": span(self.mean), "std": span(self.std), "inputs": listed(self.names)}
         if self.clamped:
-            rows["rounding"] = f"{self.clamped} variances were negative by rounding, and are set to zero"
+            rows["rounding"] = f"{self.clamped} variances were negative because of rounding, and are set to zero"
         return f"Prediction of {self.what} at {np.size(self.mean)} points", rows

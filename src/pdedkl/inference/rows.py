@@ -12,7 +12,7 @@ from ..compilation import compiled, compiled_quickly
 from ..means import observed_mean
 from ..operators import Operator
 
-# A variance is a difference of two numbers of the size of the prior's: it is not known better than to a few roundings.
+# A variance is a difference of two numbers of the size of the prior variance, so it has a few of their rounding errors.
 ROUNDING = 16 * float(np.finfo(float).eps)
 
 Points = Float[np.ndarray, "m d"] | Float[Array, "m d"]
@@ -34,7 +34,7 @@ def test_rows(posterior: Any, operator: Operator, points: Any) -> TestRows:
 
 
 def predicted(posterior: Any, operator: Operator, points: Points) -> tuple[Array, Array, Array]:
-    """Mean, variance, and what of the variance is rounding."""
+    """Mean, variance, and the rounding error of the variance."""
     test = test_rows(posterior, operator, points)
     prior_mean = observed_mean(posterior.model.mean, posterior.model.bound(operator), jnp.asarray(points))
     prior = posterior.engine.diagonal(test.parameters, test.rows)

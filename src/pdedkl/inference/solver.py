@@ -1,4 +1,4 @@
-"""Solving with the Gram matrix: what a posterior needs of it, and the factorisation that gives it where it fits."""
+"""Solving with the Gram matrix: the interface that a posterior needs, and a factorisation for matrices that fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .gram import offsets, row_count
 
 
 class Gram(eqx.Module):
-    """The matrix `K + diag(noise)` as what it is computed from; its entries are made when they are asked for."""
+    """The matrix `K + diag(noise)`, not stored: its entries are computed when they are needed."""
 
     engine: Engine
     parameters: Any
@@ -53,7 +53,7 @@ class Solver(eqx.Module):
 
     @abc.abstractmethod
     def explained(self, gram: Gram, right: Float[Array, "n m"]) -> Float[Array, " m"]:
-        """`bᵀ K⁻¹ b` for each column: the variance that the data take away."""
+        """`bᵀ K⁻¹ b` for each column: the part of the prior variance that the data remove."""
 
     @abc.abstractmethod
     def cross(self, gram: Gram, left: Float[Array, "n l"], right: Float[Array, "n m"]) -> Float[Array, "l m"]:

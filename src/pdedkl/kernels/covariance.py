@@ -5,13 +5,13 @@ With `δ = z − z'` in units of the length scales, `k = φ(|δ|²/2)` and jets 
     s = |δ|²/2,  q = δᵀGδ,  q' = δᵀG'δ,  v = β·δ,  v' = β'·δ,  g·g' = δᵀGG'δ,  g·β' = δᵀGβ',  g'·β,  β·β',  ⟨G, G'⟩
 
 of each pair. Their *values* come from differences, so that nothing cancels for neighbouring points. Their
-*derivatives* come from the expanded products, `q = zᵀGz − 2(Gz)·z' + ⟨G, z'z'ᵀ⟩` and so on: each is a scalar product of
-something of the left point with something of the right one, which over all pairs is a matrix product, and transposing
-matrix products is what gradients are made of. `benchmarks/core.py` measures what this gains over differentiating the
-differences.
+*derivatives* come from the expanded products, `q = zᵀGz − 2(Gz)·z' + ⟨G, z'z'ᵀ⟩` and so on. Each term is a scalar
+product of a vector of the left point with a vector of the right point. Over all pairs this is a matrix product, and its
+gradient consists of matrix products too, which are fast. `benchmarks/core.py` measures what this gains over
+differentiating the differences.
 
-In many latent coordinates differences cost as much memory as all pairs times the coordinates, and the values of smooth
-kernels come from products too: what cancels there is rounding of the size of `|z|²`, which a smooth `φ` does not see.
+With many latent coordinates, the differences of all pairs need too much memory. Then the values of smooth kernels come
+from products too: cancellation leaves rounding errors relative to `|z|²`, which hardly change a smooth `φ`.
 """
 
 from __future__ import annotations
@@ -104,10 +104,10 @@ def from_differences(left: LatentJet, right: LatentJet) -> Contractions:
 
 
 def all_from_differences(left: LatentJet, right: LatentJet) -> Contractions:
-    """The same of all pairs.
+    """The same numbers for all pairs.
 
-    Vectors are split into planes of their components over all pairs: sums over the few latent coordinates become one
-    fused pass over those planes instead of many small products.
+    Vectors are split into planes, one for each component, over all pairs. Sums over the few latent coordinates become
+    one fused pass over these planes instead of many small products.
     """
     if left.z.shape[-1] > UNROLLED:
         return _all_pairs(from_differences, left, right)
@@ -140,7 +140,7 @@ def _numbers(dot: Callable, delta: Any, b: Any, b_: Any, G: Any, G_: Any, beta_b
 
 
 def from_products(left: LatentJet, right: LatentJet) -> Contractions:
-    """The same numbers as scalar products of a left with a right factor."""
+    """The same numbers, as scalar products of a left and a right factor."""
     z, z_, beta, beta_, G, G_ = left.z, right.z, left.drift, right.drift, left.diffusion, right.diffusion
     Gz: Part = None if G is None else _times_vector(G, z)
     G_z_: Part = None if G_ is None else _times_vector(G_, z_)
@@ -208,7 +208,7 @@ def _planes(a: Array, shape: tuple[int, int], axis: int) -> Any:
 
 
 def _dot_components(a: tuple, b: tuple) -> Array:
-    # Primitives: JAX writes down each function of `jnp` as a program of its own, and there are thousands.
+    # Primitives: JAX traces each `jnp` function as a separate program, and there would be thousands.
     return reduce(jax.lax.add, map(jax.lax.mul, a, b))
 
 
@@ -222,7 +222,7 @@ def _times_vector(G: Any, vector: Any) -> Any:
 
 
 def _square(a: Array, b: Array, like: Array) -> Array:
-    """`a bᵀ`, or its diagonal where the matrix it meets is diagonal."""
+    """`a bᵀ`, or its diagonal if the matrix `like` is diagonal."""
     return a * b if like.ndim == 1 else jnp.outer(a, b)
 
 

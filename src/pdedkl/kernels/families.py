@@ -39,7 +39,7 @@ def additive(
 
     - `domain`: where the points live.
     - `profile`: the base kernel, such as `SquaredExponential()` (the default) or `Matern52()`.
-    - `variance`: one number for each input, or one for all; together they make one by default.
+    - `variance`: one number for each input, or one for all; by default they sum to one.
     - `lengthscale`: one number, or one for each input, in units of half the width of the domain.
 
     **Returns:** a `Kernel`.

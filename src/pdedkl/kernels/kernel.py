@@ -1,4 +1,4 @@
-"""Kernels: sums of components, each a base kernel over groups of the coordinates of an embedding of its own."""
+"""Kernels: sums of components, each a base kernel over groups of the latent coordinates of its own embedding."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class BaseKernel(eqx.Module):
         return total
 
     def paired(self, left: LatentJet, right: LatentJet) -> Float[Array, " n"]:
-        """The covariance of each left jet with the right jet of its own row."""
+        """The covariance of each left jet with the right jet of the same row."""
         return jax.vmap(self.pair)(left, right)
 
     def __call__(self, z: Float[Array, " h"], z_: Float[Array, " h"]) -> Float[Array, ""]:
@@ -165,8 +165,8 @@ class Component(Shown, eqx.Module):
         size = max(1, _pairs_per_chunk() // min(max(_directions(operator, points[0]), 1), 64))
         if points.shape[0] <= 2 * size:
             return jax.vmap(one)(points)
-        # More directional derivatives of wide layers than this leave the cache; recomputing them on the way back is
-        # faster than reading them from memory (docs/studies.md).
+        # More directional derivatives of wide layers do not fit into the cache. Recomputing them in the backward pass
+        # is faster than reading them from memory (docs/studies.md).
         return jax.lax.map(jax.checkpoint(one), points, batch_size=size)
 
     def latent(self, q: Float[Array, " d"]) -> Float[Array, " h"]:
@@ -279,7 +279,7 @@ class Kernel(Shown, eqx.Module):
         return f"Kernel over {over(self.layout)}", rows
 
     def check(self, operator: Operator) -> None:
-        """Refuse an operator that this kernel is too rough for, or that is of another domain.
+        """Refuse an operator that this kernel is too rough for, or that belongs to another domain.
 
         **Arguments:**
 

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-# Closer than this, in squared distance, two points are one but for rounding.
+# Two points with a smaller squared distance are the same up to rounding.
 SAME_POINT = 1e-24
-# Positive, with a square root, and lost in every sum.
+# A positive number that has a square root and is too small to change a sum.
 SMALLEST = 1e-300
 
 
@@ -57,7 +57,7 @@ class Profile(eqx.Module):
         """
 
     def __call__(self, s: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-        """`φ(s)`, differentiable as often as an operator may ask, at `s = 0` too."""
+        """`φ(s)`, differentiable as often as operators need, also at `s = 0`."""
         return self.derivatives(s, 0)[0]
 
 
@@ -185,10 +185,10 @@ def Matern92() -> Matern:
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _psi(p: int, w: Array) -> Array:
-    """`ψ_p` at `w = x²/2`; zero where two points are the same and it is infinite (`p < 0`).
+    """`ψ_p` at `w = x²/2`. If `p < 0` it is infinite at `w = 0`, and is set to zero for points that are the same.
 
-    Its derivative is given as a rule, since differentiating the square root in `x` cancels badly for close points.
-    Whether `w` is zero is never asked: a compiler may compute it twice, with roundings that answer differently.
+    Its derivative is given as a rule, since differentiating the square root in `x` cancels badly for close points. The
+    code never tests `w == 0`: a compiler may compute `w` twice with different rounding, and get two answers.
     """
     x = jnp.sqrt(2 * jnp.maximum(w, SMALLEST if p >= 0 else SAME_POINT))
     if p >= 0:

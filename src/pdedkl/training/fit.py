@@ -32,12 +32,13 @@ RECIPES = ("default", "paper")
 
 # Matrices of n × n that are alive at once in a Gauss–Newton step.
 MATRICES_OF_TRAINING = 6
-# Values to train on where those of all do not fit into memory: enough for kernel and noise, in reasonable time.
+# Number of values to train on where the matrices of all values do not fit into memory. It is enough to learn kernel and
+# noise, in reasonable time.
 TRAINED_VALUES = 4000
-# Fewer would not tell a kernel from noise.
+# Fewer values cannot tell the kernel from noise.
 FEWEST_TRAINED_VALUES = 10
 
-# Fresh values of the source and of each kind of condition that set the size of error bars.
+# Number of fresh values, of the source and of each kind of condition, that error bars are calibrated with.
 CALIBRATING_POINTS = 500
 
 
@@ -45,7 +46,7 @@ CALIBRATING_POINTS = 500
 class Training(Shown):
     """How a posterior was trained: `posterior.training`.
 
-    Predictions do not depend on it, so a compiled program treats any two of them as equal.
+    Predictions do not depend on it, so any two `Training`s compare as equal and can share compiled programs.
 
     **Arguments:**
 
@@ -53,19 +54,19 @@ class Training(Shown):
     - `model`: the kind of model, `"dkl"`, `"linear"` or `"gp"`.
     - `seed`: the seed.
     - `kernel`: the kernel that was kept.
-    - `objective`: its training objective: the negative log evidence plus the priors.
+    - `objective`: the training objective of that kernel: the negative log evidence plus the priors.
     - `candidates`: the kernels that were tried, with their objectives.
-    - `left_out`: the error of each value as predicted from all others: root mean square, relative to the size of the
-      data, the largest over the observations. It is what to expect between the data.
+    - `left_out`: the left-out error, with each value predicted from all others: root mean square, relative to the size
+      of the data, the largest over the observations. Expect an error of this size between the data.
     - `validated`: the same for the validation data, if there were any.
-    - `rejected`: how many steps were not finite, and therefore not taken.
+    - `rejected`: how many steps were rejected because they were not finite.
     - `stopped`: why the run ended early; `None` if it did not.
     - `seconds`: how long it took, earlier processes of a resumed run included.
-    - `trace_seconds`: how much of that JAX took to write programs down.
-    - `compile_seconds`: how much of that JAX took to compile programs, or to load them from its cache.
+    - `trace_seconds`: the part of this time in which JAX traced programs.
+    - `compile_seconds`: the part of this time in which JAX compiled programs, or loaded them from its cache.
     - `history`: the `Step`s, those of earlier processes included.
     - `trained_values`: how many values kernel and noise were learned from.
-    - `solver`: what the posterior was conditioned with, `"dense"` or `"iterative"`.
+    - `solver`: the solver of the posterior, `"dense"` or `"iterative"`.
 
     !!! example
         ```python
@@ -154,11 +155,11 @@ def fit(
 ) -> Posterior:
     """Train a model on observations of operators of `u`, and condition it on them.
 
-    The default recipe tries kernels from simple to rich and keeps the one with the best evidence, from the given
-    observations alone. Then it multiplies error bars by factors that fit fresh values of the problem's source and
-    conditions or, where there are none, values of the data that were left out one by one. Where values of `u` vary by
-    little about a large constant, that constant becomes the prior mean. Ctrl-C ends the run after the step under way
-    and keeps the best model so far.
+    The default recipe tries kernels from simple to rich and keeps the one with the best evidence. For this it uses only
+    the given observations. Then it multiplies the error bars by factors that fit fresh values of the problem's source
+    and conditions. Where there are no fresh values, it uses left-out values of the data. If the values of `u` vary
+    little about a large constant, this constant becomes the prior mean. Ctrl-C ends the run after the current step and
+    keeps the best model so far.
 
     **Arguments:**
 
@@ -170,18 +171,18 @@ def fit(
     - `latent_dim`: the number of latent coordinates; chosen by evidence if it is not given.
     - `groups`: the number of groups of latent coordinates; chosen by evidence if it is not given.
     - `prior_strength`: the strength of the prior on the weights of a network; 0.1 if it is not given.
-    - `accuracy`: a relative error, such as `1e-2`. Training ends as soon as each value of the data is predicted that
-      well from all others, and so are the validation data. Noise counts as error.
+    - `accuracy`: a relative error, such as `1e-2`. Training ends as soon as the left-out error of the data is below it,
+      and the error of the validation data too. Noise counts as error.
     - `engine`: `"closed-form"`, or `"autodiff"` for operators of order three and more, which is slower.
-    - `solver`: that of `condition`. `"auto"` decides by how much memory the machine has, not by what is free.
-    - `trained_values`: how many values kernel and noise are learned from; the posterior is conditioned on all. By
-      default all, or 4000 where the matrices of training are too large for the machine. A checkpoint keeps this
-      number and the solver.
+    - `solver`: as for `condition`. `"auto"` decides by the total memory of the machine, not by its free memory.
+    - `trained_values`: how many values kernel and noise are learned from; the posterior is conditioned on all values.
+      By default it is all of them, or 4000 where the matrices of training are too large for the machine. A checkpoint
+      keeps this number and the solver.
     - `validation`: fresh values, such as `problem.fresh(200)`, that choose the kernel and the strength of the prior in
       place of the evidence. They are not conditioned on.
     - `calibrate`: whether to multiply error bars; by default the default recipe does and the paper's does not.
-    - `checkpoint`: a file in which the run is stored as it goes on. Called again after a kill, with the same arguments,
-      it continues and ends in exactly the same parameters.
+    - `checkpoint`: a file in which the run is stored as it goes on. If the process is killed, call `fit` again with the
+      same arguments: the run continues and ends with exactly the same parameters.
     - `checkpoint_every`: seconds between two writes of that file.
     - `callbacks`: functions that are called with every `Step`; one that returns `True` ends the run.
     - `progress`: whether to show progress; by default it is shown in a terminal.
@@ -270,11 +271,11 @@ def check_accuracy(accuracy: float | None, recipe: str) -> None:
     if accuracy is not None and not 0 < accuracy < 1:
         raise ValueError(f"`accuracy` needs a relative error between 0 and 1, such as 1e-2: got {accuracy!r}.")
     if accuracy is not None and recipe == "paper":
-        raise ValueError("`accuracy` is for the default recipe: the paper's takes a fixed number of steps.")
+        raise ValueError("`accuracy` is for the default recipe: the paper's recipe takes a fixed number of steps.")
 
 
 def _plan(n: int, solver: str, trained_values: int | None, earlier: dict[str, Any]) -> dict[str, Any]:
-    """How many values to train on and how to condition: as asked for, as recorded, or by the machine's memory."""
+    """The number of values to train on, and the solver: as asked for, as in the checkpoint, or by the total memory."""
     if trained_values is None:
         trained_values = earlier.get("trained_values") or (
             n if fits(n, MATRICES_OF_TRAINING) else min(TRAINED_VALUES, most_that_fit(MATRICES_OF_TRAINING))

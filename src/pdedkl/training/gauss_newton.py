@@ -1,20 +1,22 @@
 """Gauss–Newton steps for the weights of an embedding.
 
-The posterior mean is `m(q) = Σ_j α_j cov(A u(q), A_j u(q_j))`. Hold the function on the latent space fixed and let only
-the place `h(q; w)` move where it is evaluated: `m` changes by `J Δw`. So the data are, to first order,
+The posterior mean is `m(q) = Σ_j α_j cov(A u(q), A_j u(q_j))`. Hold the function on the latent space fixed, and move
+only the latent point `h(q; w)` at which it is evaluated: `m` changes by `J Δw`. So the data are, to first order,
 
     y = A g + J Δw + ε,    g ~ GP(0, k),    Δw ~ N(0, λ S),
 
 with the prior variances `S` of the weights. That is a Gaussian process with the Gram matrix `K + λ J S Jᵀ`: one more
 factorisation gives the step `Δw = λ S Jᵀ (K + λ J S Jᵀ + Σ)⁻¹ y` *jointly* with the best new function `g`, whatever the
-number of weights, and the evidence of the same matrix says how far to trust it (`λ`). As the noise falls the objective
-becomes a valley whose walls steepen with one over its square; gradients follow it slowly, this step goes along it.
+number of weights. The evidence of the same matrix chooses the trust `λ` in this step. As the noise `σ` falls, the
+objective becomes a valley whose walls steepen like `1/σ²`. Gradient methods are slow in such a valley; this step moves
+along it.
 
 The same matrix with `λ = 1/γ`, the prior itself, gives Laplace's approximation of the evidence with the weights
-integrated out. It is the objective at its minimum plus `½ log |I + J S Jᵀ K⁻¹ / γ|`: nothing for weights that the data
-do not see, and a price for those that the data had to choose. Kernels with different numbers of weights, and priors of
-different strengths, compare only with it. It is the curvature of a linearised model: for a weight that only stretches
-an axis, which a length scale can undo, it is some two nats too high.
+integrated out. It is the objective at its minimum plus a price, `½ log |I + J S Jᵀ K⁻¹ / γ|`. The price is zero for
+weights that do not change the fit to the data, and positive for weights that the data determine. Only with this price
+can kernels with different numbers of weights, and priors of different strengths, be compared. The price uses the
+curvature of a linearised model: for a weight that only stretches an axis, which a length scale can undo, it is about
+two nats too high.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ TRUST = np.logspace(-8, 0, 9)
 
 POINTS_PER_CHUNK = 64
 
-# A few dozen steps on so many values take less time than it takes to compile them well.
+# For at most this number of values, an optimised compilation takes longer than it saves in a few dozen steps.
 FEW_VALUES = 500
 
 
@@ -90,10 +92,10 @@ _optimised_proposals, _proposals_of_few = compiled(_proposals), compiled_quickly
 
 
 def _jacobian(objective: Objective, x: Vector, system: LinearSystem, alpha: Array) -> Float[Array, "n w"]:
-    """`J S^½`: the weights in `x` are in units of their prior standard deviation already.
+    """`J S^½`, since the weights in `x` are already in units of their prior standard deviation.
 
-    A row of the mean depends on its own jet alone, so one pass over all pairs gives the derivative with respect to
-    every jet, and one pass over the points takes it through the embeddings.
+    A row of the mean depends only on its own jet. So one pass over all pairs gives the derivative with respect to every
+    jet, and one pass over the points carries it through the embeddings.
     """
     count = objective.weight_count
     starts = offsets(system.sections)

@@ -1,7 +1,7 @@
-"""A run that can be killed at any moment: phases, their states, and one file that is replaced, never changed.
+"""A run that can be killed at any moment: phases, their states, and one file that is always replaced as a whole.
 
-Training is a sequence of named phases. A phase is a state (named arrays) and a function that takes one step; it is
-deterministic, so continuing from any stored state ends in exactly the same bits as never having stopped.
+Training is a sequence of named phases. A phase is a state (named arrays) and a function that takes one step. Steps are
+deterministic, so a run that continues from a stored state ends in exactly the same bits as a run that never stopped.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ State = dict[str, np.ndarray]
 
 
 class Journal:
-    """Finished phases and the state of the one under way; in a file if a path is given, `every` so many seconds.
+    """The finished phases and the state of the current one; with a path, written to a file every `every` seconds.
 
-    `plan` is what was chosen for the run besides its arguments; a run that goes on asks `recorded` for it. `log` tells
-    how the run went up to the state that is kept; `past` is what it told in the file that was read.
+    `plan` holds choices that do not follow from the arguments of the run; a resumed run reads them with `recorded`.
+    `log()` is the history up to the stored state; `past` is the history that was read from the file.
     """
 
     def __init__(
@@ -67,10 +67,10 @@ class Journal:
         step: Callable[[State], State],
         stopped: Callable[[], bool] = lambda: False,
     ) -> State:
-        """Step until the state says `done`. A phase that is finished already is not run again.
+        """Take steps until the state says `done`. A finished phase is not run again.
 
-        A step during which the run was `stopped` may be cut short. Its state is returned and never kept: a run that
-        goes on later takes that step again, in full.
+        A step during which the run was `stopped` may be incomplete. Its state is returned but never stored: a resumed
+        run takes that step again, in full.
         """
         state = begin()
         if name in self.finished:
@@ -92,11 +92,11 @@ class Journal:
         return state
 
     def _fitting(self, name: str, stored: State, first: State) -> State:
-        """A stored state that has the arrays of the phase's first one, and no NaN."""
+        """The stored state, once it is checked: the same arrays as in the phase's first state, and no NaN."""
         forms = [{key: (value.shape, value.dtype.kind) for key, value in sorted(s.items())} for s in (stored, first)]
         broken = any(np.any(np.isnan(value)) for value in stored.values() if value.dtype.kind == "f")
         if forms[0] != forms[1] or broken or not np.all(np.isfinite(stored["x"])):
-            raise _unreadable(self.path, f"the state of {name!r} is not one of this run")
+            raise _unreadable(self.path, f"the state of {name!r} does not belong to this run")
         return stored
 
     def _write(self, force: bool) -> None:
@@ -119,8 +119,8 @@ class Journal:
         arrays = _arrays(path)
         if str(arrays.pop("fingerprint")) != self.fingerprint:
             raise ValueError(
-                f"{path} belongs to another run (other data, recipe, options or version of pdedkl): name another "
-                "checkpoint, or delete it."
+                f"{path} belongs to another run (other data, recipe, options or version of pdedkl): give another "
+                "name for the checkpoint, or delete it."
             )
         del arrays["plan"]
         self.past = self._noted = _log(path, arrays.pop("log"))
@@ -149,7 +149,7 @@ def _is_count(plan: dict[str, Any]) -> bool:
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """All that a checkpoint holds, once it is known to be whole."""
+    """The arrays of a checkpoint, once the file is checked to be complete and undamaged."""
     try:
         with opened(path) as archive:
             arrays = {name: archive.array(name) for name in archive.names}
@@ -196,7 +196,7 @@ def _unreadable(path: Path | None, why: str) -> ValueError:
 def fingerprint(observations: Sequence[Observation], **options: Any) -> str:
     """A digest of everything that a run depends on: observations, options, and the version of the library.
 
-    A Python function differs from process to process, so it counts by its values at some of the points.
+    A Python function is another object in each process, so its values at some of the points are used instead.
     """
     from .. import __version__
 

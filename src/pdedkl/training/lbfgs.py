@@ -1,6 +1,6 @@
-"""L-BFGS with its state in the open, so that a run can be stored after any iteration and goes on exactly.
+"""L-BFGS with an explicit state, so that a run can be stored after any iteration and resumed exactly.
 
-A point whose objective or gradient is not finite is never taken: the line search shortens the step, and counts it.
+A point whose objective or gradient is not finite is rejected: the line search shortens the step, and counts the point.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 MEMORY = 30
-LONGEST_STEP = 2.0  # of any one parameter; most are logarithms
+LONGEST_STEP = 2.0  # largest change of a parameter in one iteration; most parameters are logarithms
 SUFFICIENT_DECREASE = 1e-4
 TRIALS = 8
 
@@ -42,7 +42,7 @@ def start(function: Function, x: np.ndarray) -> State:
 
 
 def iterate(function: Function, state: State) -> State:
-    """One iteration; `stuck` says that no shorter step along the gradient helped."""
+    """One iteration. `stuck` is set if no step along the negative gradient lowers the objective."""
     direction = -_inverse_hessian_times(state, state.gradient)
     slope = float(state.gradient @ direction)
     if not slope < 0:
@@ -71,9 +71,9 @@ def iterate(function: Function, state: State) -> State:
 
 
 def _line_search(function: Function, state: State, direction: np.ndarray, slope: float):
-    """Halve until the objective falls enough; double while it still falls steeply."""
+    """Shorten the step until the objective falls enough; double it while the objective still falls steeply."""
     value, length, best, evaluations, rejected = float(state.value), 1.0, None, 0, 0
-    # Below this, differences of the objective are rounding.
+    # Smaller differences of the objective are rounding errors.
     rounding = 1e-12 * max(1.0, abs(value))
     while evaluations < TRIALS:
         trial, gradient = function(state.x + length * direction)

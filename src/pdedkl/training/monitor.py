@@ -1,4 +1,4 @@
-"""What a run shows while it goes on, and how it is told to stop."""
+"""What a run shows while it goes on, and how it is stopped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Step:
     - `noise`: the noise levels by name.
     - `seconds`: the time since training began.
     - `steps_per_second`: how fast the phase goes.
-    - `seconds_left`: what the phase may still take, at most.
+    - `seconds_left`: the longest time that the phase may still take.
 
     !!! example
         ```python
@@ -48,7 +48,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Log:
-    """How a run went so far, earlier processes included: its steps, and the seconds that it took."""
+    """The steps of a run so far and the seconds that it took, earlier processes included."""
 
     history: tuple[Step, ...] = ()
     seconds: float = 0.0
@@ -81,9 +81,10 @@ def preparation() -> tuple[float, float]:
 
 @dataclass
 class Monitor:
-    """Takes the steps of a run to callbacks and displays; `stopped` says why the run should end, once it should.
+    """Passes the steps of a run to callbacks and displays. `stopped` is the reason to end the run, or `None`.
 
-    Ctrl-C asks the run to stop after the step; pressed again, it stops at once. So does a callback that returns `True`.
+    A run ends after the current step if Ctrl-C is pressed or if a callback returns `True`. A second Ctrl-C ends it at
+    once.
     """
 
     callbacks: Sequence[Callback] = ()
@@ -96,7 +97,7 @@ class Monitor:
     _phase_begin: float = 0.0
 
     def log(self) -> Log:
-        """Everything up to now, with what earlier processes did of the same run."""
+        """The log up to now, earlier processes of the same run included."""
         traced, compiled = (now - then for now, then in zip(preparation(), self._prepared))
         return Log(
             (*self.past.history, *self.history),
@@ -153,14 +154,14 @@ def display(show: bool | None, stream: TextIO | None = None) -> Iterator[list[Ca
     from rich.console import Console
     from rich.live import Live
 
-    # Names are the user's own: brackets and colons in them are no markup.
+    # Names come from the user: brackets and colons in them are not markup.
     console = Console(file=out, markup=False, emoji=False, highlight=False)
     with Live(console=console, refresh_per_second=4, transient=True) as live:
         yield [lambda step: live.update(_table(step))]
 
 
 class _Lines:
-    """A line now and then, and one for each new phase."""
+    """One line for each new phase, and one every few seconds."""
 
     def __init__(self, stream: TextIO, every: float = 5.0) -> None:
         self.stream, self.every, self.last, self.phase = stream, every, -every, ""

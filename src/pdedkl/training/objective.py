@@ -2,16 +2,17 @@
 
     −log p(y | y₀, x) + ½ γ Σ w_i² fan-in_i + weak priors on log σ², log ℓ and the noise levels
 
-Each prior is zero at its centre, so a parameter that the data say nothing about costs nothing, however many there are.
+Each prior term is zero at its centre. So parameters that the data say nothing about cost nothing, however many there
+are.
 
 `x` holds the weights `w` of all embeddings, in units of their prior standard deviation `1/√fan-in`, and after them
-everything else that may move: variances, length scales, noise levels, means, coefficients of operators.
+all other trained parameters: variances, length scales, noise levels, means, coefficients of operators.
 
-`y₀` are observations that are zero everywhere, a homogeneous equation or boundary. They have no size, and the smaller
-`u` is the more likely they are: the evidence of everything would be unbounded as `σ → 0`, with all other data explained
-as noise. So what is zero is conditioned on, and the rest is what has to be likely. The evidence then says nothing
-about their noise, and a kernel that cannot follow them would explain them by noise. But values that are all zero are a
-condition and not measurements, so their noise is held small.
+`y₀` are observations that are zero everywhere: a homogeneous equation or boundary condition. They do not show how large
+`u` is, and they are more likely the smaller `u` is. So the joint evidence of all data would be unbounded as `σ → 0`,
+with all other data explained as noise. The objective therefore uses the evidence of the other data, given the zeros.
+This evidence says nothing about the noise of the zeros, and a kernel that cannot follow them would explain them as
+noise. But all-zero values are a condition, not measurements, so their noise is capped.
 """
 
 from __future__ import annotations
@@ -38,30 +39,31 @@ from .scales import NOISE_OF_ZEROS, data_scales, signal_variance, zero_levels
 
 Vector = Float[Array, " p"] | Float[np.ndarray, " p"]
 
-# Noise below this part of the data's own size is rounding: less would cost digits in the factorisation, not gain them.
+# Noise below this fraction of the size of the data is rounding. Less noise would lose digits in the factorisation.
 NOISE_FLOOR = 1e-6
 
-# Mean squares of a hundred errors scatter by this much.
+# The mean square of a hundred errors may exceed the known variance by this factor, by chance.
 KNOWN_NOISE_MARGIN = 1.3
 
-# Of a handful of values, such as the two ends of an interval, none follows from the others: each is needed.
+# A handful of values, such as those at the two ends of an interval, cannot be predicted from each other.
 FEWEST_TO_LEAVE_OUT = 5
 
-# Standard deviations of log-normal priors: wide, but they keep a direction that the data say nothing about in reach.
-# Their centres: a length scale of `√k` in a group of `k` coordinates, where distances grow like that; for the variances
-# of the groups of one component an equal share of that of the data. How large a component is altogether counts once,
-# and how unequal its groups are counts for each, so that fifty small groups cost what one costs.
+# Standard deviations of log-normal priors. They are wide, but bound the parameters that the data say nothing about. The
+# centre for length scales is `√k` in a group of `k` coordinates, since distances grow like `√k`. The centre for the
+# variances of the groups of a component is an equal share of the variance of the data. The mean logarithm of these
+# variances counts once, and each group's difference from that mean counts, so that fifty equal groups cost the same as
+# one.
 LOG_LENGTHSCALE_SPREAD = 3.0
 LOG_VARIANCE_SPREAD = 4.0
 
-# Noise levels are expected here, relative to the data, within three orders of magnitude either way. Many data overrule
-# it; one or two, which cannot tell noise from signal, do not.
+# Noise is expected at this fraction of the size of the data, within three orders of magnitude either way. Many data
+# overrule this prior. One or two values do not, since they cannot tell noise from signal.
 USUAL_NOISE = 1e-3
 LOG_NOISE_SPREAD = 3.0
 
 
 def trainable(model: Model) -> Any:
-    """A tree of booleans: the arrays that training may move. The domain's bounds are arrays as well, and stay."""
+    """A tree of booleans: true for arrays that training may change. The domain's bounds are arrays too, but fixed."""
 
     def mark(node: Any) -> Any:
         if isinstance(node, Normalisation):
@@ -72,7 +74,7 @@ def trainable(model: Model) -> Any:
 
 
 def weights_of(model: Model) -> Any:
-    """A tree of booleans: matrices and offsets of the embeddings."""
+    """A tree of booleans: true for matrices and offsets of the embeddings."""
 
     def mark(node: Any) -> Any:
         if isinstance(node, Linear):
@@ -130,7 +132,7 @@ class Objective(eqx.Module):
         model = eqx.combine(
             unravel_weights(jnp.asarray(x[: w.size]) * self.units()), unravel_others(jnp.asarray(x[w.size :])), fixed
         )
-        # A smooth floor: the derivative tells the optimiser that there is nothing below.
+        # The floor is smooth: below it the derivative goes to zero, so the optimiser has nothing to gain there.
         noise = {name: jnp.logaddexp(level, self.noise_floor[name]) for name, level in model.log_noise.items()}
         noise |= {name: -jnp.logaddexp(-noise[name], -ceiling) for name, ceiling in self.noise_ceiling.items()}
         return eqx.tree_at(lambda m: m.log_noise, model, noise) if noise else model
@@ -182,7 +184,7 @@ class Objective(eqx.Module):
 
 
 def _usual_log_lengthscale(component: Component) -> np.ndarray:
-    """`log √k` for each latent coordinate, `k` the size of the largest group that it is in."""
+    """`log √k` for each latent coordinate, where `k` is the size of the largest group that contains it."""
     largest = np.ones(component.latent_dim)
     for group in component.base.groups:
         largest[list(group)] = np.maximum(largest[list(group)], len(group))
@@ -190,9 +192,9 @@ def _usual_log_lengthscale(component: Component) -> np.ndarray:
 
 
 def value_and_gradient(objective: Objective, x: Vector, *, first_look: bool = False) -> tuple[Array, Array, Array]:
-    """Objective, gradient, and the jitter that the factorisation took.
+    """Objective, gradient, and the jitter that the factorisation needed.
 
-    For a `first_look` of a few evaluations most of the time would be compilation.
+    A `first_look` takes only a few evaluations, so its program is compiled quickly and not optimised.
     """
     return (_at_first_look if first_look else _optimised)(objective, x)
 
@@ -211,9 +213,9 @@ def model_at(objective: Objective, x: Vector) -> Model:
 
 
 def left_out_errors(objective: Objective, x: Vector) -> list[Float[np.ndarray, " n"]]:
-    """Each value minus its prediction from all others, observation by observation; NaN where there is none.
+    """Each value minus its prediction from all others, observation by observation; NaN if the factorisation fails.
 
-    By the programs that a posterior needs anyway.
+    It uses compiled programs that a posterior needs anyway.
     """
     try:
         posterior = condition(model_at(objective, x), objective.observations, solver="dense")
@@ -223,10 +225,10 @@ def left_out_errors(objective: Objective, x: Vector) -> list[Float[np.ndarray, "
 
 
 class LeftOut(NamedTuple):
-    """Left-out errors of one observation, root mean square, relative to the size of its data.
+    """The left-out error of one observation: root mean square, relative to the size of its data.
 
-    `error` is what noise of a known size does not explain, with a margin for chance; `noise` is the learned level, by
-    the `name` of which it goes, and zero where it is known.
+    If the noise is known, `error` is only the part that this noise, with a margin for chance, does not explain. `noise`
+    is the learned noise level, or zero if the noise is known. `name` is that of the level, or of the observation.
     """
 
     name: str
@@ -235,7 +237,7 @@ class LeftOut(NamedTuple):
 
 
 def left_out(objective: Objective, x: Vector) -> list[LeftOut]:
-    """One for each observation. Observations of a few values count only if there are no others."""
+    """A `LeftOut` for each observation. Observations with only a few values count only if there are no larger ones."""
     scales = data_scales(objective.observations)
     levels = model_at(objective, x).log_noise
     found = []

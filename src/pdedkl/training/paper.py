@@ -1,8 +1,8 @@
 """The paper's recipe, as written: its initialisation (Algorithm 2) and its optimisation (Algorithm 3).
 
 A network of four layers of 200 with GELU, LeCun-normal weights, and Adam with warm-up, exponential decay and gradient
-clipping on the plain negative log marginal likelihood, until it changes by less than `ε` or after `T` steps. What the
-paper does not print (step sizes, `T`, `ε`, the noise to start from) is set here once, for all problems.
+clipping on the plain negative log marginal likelihood, until it changes by less than `ε` or after `T` steps. Values
+that the paper does not give (step sizes, `T`, `ε`, the initial noise) are set here once, for all problems.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .recipes import Candidate, Options
 STEPS = 1500  # T
 SMALLEST_CHANGE = 1e-6  # ε
 LATENT_DIM = 4
-NOISE = 1.0  # of the data's size; from less the network learns the data by heart in 50 dimensions
+NOISE = 1.0  # initial noise, relative to the data; with less, the network overfits in 50 dimensions
 
 SCHEDULE = optax.schedules.warmup_exponential_decay_schedule(
     init_value=1e-4, peak_value=1e-2, warmup_steps=100, transition_steps=STEPS, decay_rate=0.1
@@ -54,7 +54,7 @@ class Paper:
         return self.candidates[0]
 
     def _initial_kernel(self) -> Kernel:
-        """Algorithm 2: variance from the data, the source's projected onto `u`; length scales from mean distances."""
+        """Algorithm 2: variance from the data, source data projected onto `u`; length scales from mean distances."""
         h = self.options.latent_dim or LATENT_DIM
         key = jax.random.PRNGKey(self.options.seed)
         if self.options.model == "gp":
@@ -109,7 +109,7 @@ class Paper:
 
 @compiled
 def _adam_step(objective: Objective, units: Array, x: Vector, memory: optax.OptState):
-    """One step; where objective or gradient is not finite nothing moves, not even Adam's averages."""
+    """One step. If the objective or the gradient is not finite, nothing changes, not even Adam's averages."""
     value, gradient, _ = value_and_gradient(objective, x)
     gradient = gradient / units
     finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient))
@@ -119,7 +119,7 @@ def _adam_step(objective: Objective, units: Array, x: Vector, memory: optax.OptS
 
 
 def mean_distances(z: Float[Array, "n h"]) -> Float[Array, " h"]:
-    """The mean of `|z_i − z_j|` over all pairs, for each coordinate; of sorted values it is a weighted sum."""
+    """The mean of `|z_i − z_j|` over all pairs, for each coordinate, as a weighted sum of the sorted values."""
     n = z.shape[0]
     if n == 1:
         return jnp.ones(z.shape[1])
@@ -131,7 +131,7 @@ def mean_distances(z: Float[Array, "n h"]) -> Float[Array, " h"]:
 def combined_variance(
     kernel: Kernel, observations: Sequence[Observation], engine: str = "closed-form"
 ) -> Float[Array, ""]:
-    """The variance of the u-data and of the f-data's projection `(k Aᵀ)(A k Aᵀ)⁻¹ y_f` together."""
+    """The variance of the data of `u` together with the projected data of `f`, `(k Aᵀ)(A k Aᵀ)⁻¹ y_f`."""
     values = [item.values for item in observations if item.of_values]
     for item in observations:
         if not item.of_values:

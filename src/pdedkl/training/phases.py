@@ -1,4 +1,4 @@
-"""The phases of a run: L-BFGS over what is no weight, Gauss–Newton steps, L-BFGS over everything together."""
+"""The phases of a run: L-BFGS over all but the weights, Gauss–Newton steps of the weights, L-BFGS over everything."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .objective import Objective, model_at, value_and_gradient
 # Iterations of L-BFGS between two Gauss–Newton steps.
 ITERATIONS_PER_ROUND = 5
 
-# Objectives are told apart to this much for each value, in nats. A round of training that gains less leads nowhere, and
-# a richer kernel that gains less is not worth having.
+# The smallest difference of objectives that matters, in nats per value. A round of training that gains less counts as
+# idle, and a richer kernel that gains less is not kept.
 TOLERANCE = 1e-2
 
 # Improvements grow once the right valley is found. So a run is given up only when even `HOPE` times the last
@@ -27,7 +27,7 @@ HOPE = 10.0
 
 
 class Trained(NamedTuple):
-    """A model's parameters after training, as a vector of its objective."""
+    """A model's parameters after training, as the flat vector `x` of its objective."""
 
     objective: Objective
     x: np.ndarray
@@ -39,7 +39,7 @@ class Trained(NamedTuple):
 
     @property
     def tolerance(self) -> float:
-        """The difference of two objectives on these data that means something."""
+        """The smallest difference of two objectives on these data that matters."""
         return tolerance(self.objective)
 
 
@@ -48,7 +48,7 @@ def tolerance(objective: Objective) -> float:
 
 
 class Trainer:
-    """Runs phases of one fit: everything they share."""
+    """Runs the phases of one fit, and holds what they share."""
 
     def __init__(self, journal: Journal, monitor: Monitor) -> None:
         self.journal, self.monitor = journal, monitor
@@ -76,8 +76,8 @@ class Trainer:
     ) -> Trained:
         """Rounds of L-BFGS over everything but the weights, each followed by a Gauss–Newton step of the weights.
 
-        After that come, in each round, so many iterations over everything `together`. A run that is far from the
-        objective `to_beat`, and gains too little to get there, ends early, and so does one that is good `enough`.
+        If `together` is not zero, each round ends with `together` iterations of L-BFGS over all parameters. A run ends
+        early if it gains too little to reach the objective `to_beat`, or if it is good `enough`.
         """
 
         def step(state: State) -> State:
@@ -127,7 +127,7 @@ class Trainer:
             return float(value), np.asarray(gradient)[count:]
 
         inner = lbfgs.start(function, state["x"][count:])
-        # At the floor of the noise differences are rounding, and line searches long: not worth an iteration.
+        # At the noise floor, gains are rounding errors and line searches are long: such iterations are not worth it.
         worthwhile = 0.1 * tolerance(objective) if frozen else 0.0
         for iteration in range(iterations):
             before, inner = float(inner.value), lbfgs.iterate(function, inner)
@@ -157,7 +157,7 @@ class Trainer:
             after = self._block(name, objective, after, together, frozen=False, first=first, most=most)
         value, step = float(after["value"]), int(state["step"]) + 1
         gain = before - value
-        # A round that could not even be evaluated gains nothing either; like an idle one it is given a second chance.
+        # A round whose objective is not finite counts as idle too, and also gets a second chance.
         gained = np.isfinite(value) and gain >= tolerance(objective)
         idle = 0 if gained else int(state["idle"]) + 1
         hopeless = step >= (2 if together else 3) and value - to_beat > HOPE * gain * (rounds - step)
@@ -172,9 +172,9 @@ class Trainer:
 
 
 def _gauss_newton_step(objective: Objective, x: np.ndarray, value: float) -> tuple[np.ndarray, float, int]:
-    """The step of best evidence, then with more trust while the objective itself falls.
+    """The step with the best evidence, then with more trust `λ` as long as the objective falls.
 
-    Where that does not fall at all, the step is shortened and trusted less until it does.
+    If the objective does not fall at all, shorter steps with less trust are tried.
     """
     evidences, steps, _ = map(np.asarray, proposals(objective, x))
     usable = np.isfinite(evidences) & np.all(np.isfinite(steps), axis=1)
@@ -194,7 +194,8 @@ def _gauss_newton_step(objective: Objective, x: np.ndarray, value: float) -> tup
         return x, np.inf
 
     best = (x, value)
-    # With noisy data the evidence of the linearised model is timid: ten or a hundred times its trust goes further.
+    # With noisy data the evidence of the linearised model chooses too little trust: ten or a hundred times more trust
+    # may lower the objective further.
     for trust in range(start, len(steps)):
         if not usable[trust] or not (found := move(trust, 1.0))[1] < best[1]:
             break

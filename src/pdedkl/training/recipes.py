@@ -1,16 +1,17 @@
 """The default recipe: candidates from simple to rich, each trained to the end, the best evidence wins.
 
-1. *Directions.* A plain Gaussian process is fitted to a part of the data; the slopes of its posterior mean say along
-   which directions the solution varies. Repeated once with a kernel on those directions.
+1. *Directions.* A plain Gaussian process is fitted to a part of the data; the slopes of its posterior mean show along
+   which directions the solution varies. This is repeated once with a kernel on those directions.
 2. *Candidates.* One smooth function of a few directions (projection), a sum of functions of one direction each
-   (ridges; also one of each named group of coordinates), a sum of functions of one input each (additive), a smooth
-   function of all inputs. Each alternates L-BFGS over kernel and noise with Gauss–Newton steps of the weights. A
-   candidate that leaves nothing unexplained ends it.
-3. *Richer kernels*, where more than digits are left: products of inputs in the projection's map, or in a map that
-   starts from one quadratic form of all inputs where that alone is better than all before (quadratic), and the best so
-   far plus the additive and the plain kernel. Each has to earn its place by evidence.
+   (ridges; also a sum of functions of one direction from each named group of coordinates), a sum of functions of one
+   input each (additive), a smooth function of all inputs (inputs). Training alternates L-BFGS over kernel and noise
+   with Gauss–Newton steps of the weights. The search ends with the first candidate that explains the data.
+3. *Richer kernels*, if the left-out error is still too large. The quadratic kernel adds products of inputs to the
+   projection's map. If a function of one quadratic form of all inputs is already better than all candidates, the map
+   starts from that form instead. The last kernel is the best so far plus the additive kernel and that of all inputs.
+   A richer kernel is kept only if it improves the evidence.
 
-With validation data, their likelihood takes the place of the evidence and chooses the strength of the prior as well.
+With validation data, their likelihood replaces the evidence, and also chooses the strength of the prior.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from .phases import Trained, Trainer
 from .scales import signal_variance
 from .validation import Score, Validation
 
-# Enough points to see directions; a fit of them is cheap.
+# Enough points to find directions, and few enough for a cheap fit.
 EXPLORING_POINTS = 400
 EXPLORATIONS = 2
 ROUNDS = 24
@@ -42,27 +43,27 @@ ROUNDS_OF_A_SUM = 4
 # Iterations over all parameters at once in each round of a richer kernel.
 TOGETHER = 80
 ROUNDS_OF_A_NETWORK = 10
-# Iterations with frozen weights that show whether a richer kernel could gain anything.
+# Iterations with fixed weights that show whether a richer kernel could gain anything.
 GLANCE = 15
 WIDTH = 64
-# Strengths of the prior that validation data choose from, as multiples of the usual one.
+# Other strengths of the prior to try with validation data, as multiples of the usual one.
 OTHER_STRENGTHS = (10.0, 0.1)
 
-# Relative error of left-out values below which nothing is left to explain: more components could only model rounding.
+# Below this left-out error the data are explained: more components could only model rounding.
 EXPLAINED = 1e-5
-# Below this error of left-out values directions are known well enough, and a sum over all inputs is not asked first.
+# Below this left-out error the directions are known well enough, and the additive kernel is not tried first.
 DIRECTIONS_KNOWN = 1e-3
-# Below this a richer kernel is not worth its time, which is more than that of all simple ones together.
+# Below this left-out error a richer kernel is not worth its time: it takes longer than all simple ones together.
 NEARLY_EXPLAINED = 1e-4
-# Left-out errors scatter about the noise, and include what is not known for lack of points.
+# Left-out errors may exceed the noise by this factor: they scatter, and include the error due to too few points.
 NOISE_MARGIN = 1.2
-# Evidence per point that decides which candidate is tried first.
+# The additive kernel is tried first if its evidence is better by this, in nats per value.
 CLEARLY_BETTER = 0.5
 
 
 @dataclass
 class Candidate:
-    """One kernel that was trained, and what came out."""
+    """One trained kernel and its results."""
 
     name: str
     trained: Trained
@@ -71,7 +72,7 @@ class Candidate:
 
     @cached_property
     def left_out_each(self) -> list[LeftOut]:
-        """The relative errors of values left out; computed only where a decision hangs on them."""
+        """The left-out error of each observation, computed only when a decision depends on it."""
         return left_out(self.trained.objective, self.trained.x)
 
     @property
@@ -80,9 +81,9 @@ class Candidate:
 
     @property
     def noise_is_left(self) -> bool:
-        """Whether one observation follows from the others, and all others do up to noise of the size that was learned.
+        """Whether one left-out error is nearly zero, and all others are no larger than the learned noise.
 
-        A kernel that is too stiff takes what it cannot follow for noise as well, so this is a sign, no proof.
+        A kernel that is too stiff also explains data that it cannot follow as noise, so this is a sign, not a proof.
         """
         errors = [item.error for item in self.left_out_each]
         noisy = [item for item in self.left_out_each if item.error >= NEARLY_EXPLAINED]
@@ -94,17 +95,17 @@ class Candidate:
 
     @property
     def explained(self) -> bool:
-        """Whether each value follows from all the others: a fit that only passes through the data does not do that."""
+        """Whether left-out values and validation data are predicted to `accuracy`. To fit the data is not enough."""
         return self.left_out < self.accuracy and (self.validated is None or self.validated.error < self.accuracy)
 
     @cached_property
     def objective(self) -> float:
-        """The objective with the weights integrated out: what kernels, and priors of several strengths, compare by."""
+        """The objective with the weights integrated out. It compares kernels, and priors of different strengths."""
         return self.trained.value + price_of_weights(self.trained.objective, self.trained.x)
 
     @property
     def rank(self) -> float:
-        """Lower is better: the objective, or how badly fresh values are predicted where there are any."""
+        """Lower is better: the objective or, with validation data, their mean negative log density."""
         return _rank(self.objective if self.validated is None else self.validated.density)
 
 
@@ -152,7 +153,7 @@ class Default:
         return self.best
 
     def _plan(self, rows: np.ndarray, strengths: np.ndarray, additive_first: bool) -> list[Callable[[], None]]:
-        """The candidates, in the order in which they are tried; a choice of the user's leaves out what it rules out."""
+        """The candidates that the user's options allow, in the order in which they are tried."""
         projection = lambda: self._projection(rows, strengths)
         ridges = lambda: self._ridges(rows, strengths)
         inputs = lambda: self._alternate("inputs", starts.on_inputs(self.domain, self.variance))
@@ -168,17 +169,17 @@ class Default:
 
     @property
     def best(self) -> Candidate:
-        """The lowest rank, among those that leave nothing unexplained if there are any.
+        """The candidate of lowest rank, among those that explain the data if there are any.
 
-        Where one does, differences of evidence are about rounding, and favour a kernel with fewer weights that has not
-        got there.
+        Once the data are explained, differences of evidence are due to rounding. They could favour a kernel with fewer
+        weights that does not explain the data.
         """
         return min(self.candidates, key=lambda candidate: (not candidate.explained, candidate.rank))
 
     def _directions(self) -> tuple[np.ndarray, np.ndarray, bool] | None:
         """Directions and strengths, and whether a sum of functions of one input each explains the data better.
 
-        None are needed where a posterior on the way is as accurate as was asked for: that is a candidate then.
+        `None` if a posterior on the way is already as accurate as asked for: it is added to the candidates.
         """
         part = starts.subsample(self.observations, EXPLORING_POINTS, self.options.seed)
         everywhere = jnp.concatenate([item.points for item in self.observations])
@@ -213,7 +214,7 @@ class Default:
         self._alternate("projection", starts.projection(self.domain, self.variance, rows, strengths))
 
     def _ridges(self, rows: np.ndarray, strengths: np.ndarray, each: int = 1) -> None:
-        """Functions of `each` so many directions. They start from the projection, which has found the right space."""
+        """A sum of functions of `each` directions. They start from the projection, which has found the right space."""
         for linear in self._trained("projection"):
             rows, strengths = starts.directions_of(linear.trained.model.kernel)
         groups = self.options.groups or self.options.latent_dim or starts.DIRECTIONS
@@ -227,7 +228,7 @@ class Default:
         self._alternate("additive", starts.on_each_input(self.domain, self.variance))
 
     def _richer(self) -> None:
-        """Products of inputs in the projection's map; then the best so far plus what each input and all inputs add."""
+        """The quadratic kernel; then the best kernel so far plus the additive kernel and that of all inputs."""
         if self._only_noise_is_left():
             return
         for linear in self._trained("projection"):
@@ -239,7 +240,7 @@ class Default:
             self._improve(name, model, ROUNDS_OF_A_SUM)
 
     def _one_form(self, quadratic: Kernel) -> Model | None:
-        """A function of one quadratic form of all inputs, if that alone beats everything so far."""
+        """A function of one quadratic form of all inputs, if it is better than all candidates so far."""
         everywhere = jnp.concatenate([item.points for item in self.observations])
         gradients = np.asarray(starts.slopes(condition(self.best.trained.model, self.observations), everywhere))
         like = quadratic.components[0].embedding
@@ -253,7 +254,7 @@ class Default:
         return bool(self.options.latent_dim or self.options.groups)
 
     def _sum(self) -> tuple[str, Model]:
-        """The best kernel so far plus what each input and all inputs add."""
+        """The best kernel so far plus the additive kernel and that of all inputs."""
         best = self.best
         kernel, name = best.trained.model.kernel, best.name
         for other, build in (("additive", starts.on_each_input), ("inputs", starts.on_inputs)):
@@ -262,7 +263,7 @@ class Default:
         return name, self._warm(kernel, best)
 
     def _only_noise_is_left(self) -> bool:
-        """Whether what is left looks like noise, and a richer kernel finds nothing in it at a first glance."""
+        """Whether the remaining error looks like noise, and a few iterations of a richer kernel gain nothing."""
         if not self.best.noise_is_left:
             return False
         name, model = self._sum()
@@ -274,7 +275,7 @@ class Default:
         return [item for item in self.candidates if item.name == name]
 
     def _warm(self, kernel: Kernel, simpler: Candidate) -> Model:
-        """A model of a richer kernel; its noise starts at what the simpler one gets wrong of left-out values."""
+        """A model of a richer kernel. Its noise starts at the left-out error of the simpler one."""
         model = starts.model_of(kernel, self.observations, engine=self.options.engine)
         wrong: dict[str, float] = {}
         for item in simpler.left_out_each:
@@ -309,7 +310,7 @@ class Default:
             self.candidates.append(candidate)
 
     def _enough(self, candidate: Candidate) -> bool:
-        """Whether that is as accurate as was asked for; where nothing was, training goes on to the end."""
+        """Whether the candidate is as accurate as asked for. If no accuracy was asked for, training goes to the end."""
         return self.options.accuracy is not None and candidate.explained
 
     def _other_strengths(self) -> None:

@@ -1,11 +1,11 @@
-"""The size of data, and of the solution behind them, about what it varies.
+"""The size of the data and of the solution behind them, and the constant about which it varies.
 
-Noise, variances and errors are all measured against the size of the data. Values that are zero, a homogeneous equation
-or boundary, have none of their own: for them it is `s √E (A φ)²`, where `s` is the size of `u` and `φ` a random smooth
-function of size one, as it would be for a solution that is not zero there.
+Noise, variances and errors are all measured relative to the size of the data. All-zero values (a homogeneous equation
+or boundary condition) have no size. For them `s √E (A φ)²` is used, where `s` is the size of `u` and `φ` a random
+smooth function of size one. This is about the size of `A u` for a solution with `A u` not zero.
 
-Values of `u` that vary by little about a large constant, such as temperatures in kelvin, would cost the digits that the
-constant takes up: training sees what is left of them, and of all other values, without it.
+Values of `u` that vary little about a large constant, such as temperatures in kelvin, would lose the digits that the
+constant takes up. So training sees `u` without this constant, and all other values accordingly.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from ..observations import Observation
 from ..operators import Operator, parameters_of
 from ..operators.base import Identity
 
-# Values are zero up to rounding where they say that `u` is smaller by this than others do: `sin(πx)` at `x = 1`, a
-# harmonic function's Laplacian.
+# Each observation implies a size of `u`. Values count as zero up to rounding if their implied size is smaller than the
+# largest one by this factor. Examples are `sin(πx)` at `x = 1` and the Laplacian of a harmonic function.
 ROUNDING = 1e-10
-# The same in numbers as they are, without looking at operators: only then is it worth looking.
+# The sizes of `u` are computed only if some values are smaller than the largest ones by this factor.
 SUSPICIOUS = 1e-6
 
-# The noise of values that are all zero is at most this part of their size: such values are not measured.
+# The noise of all-zero values is at most this fraction of their size: such values are not measurements.
 NOISE_OF_ZEROS = 1e-3
 
-# Values of `u` vary about a constant that is so many times their spread, and there are at least so many of them.
+# Training removes a constant of more than `MANY_TIMES` the spread of the values of `u`, if there are `ENOUGH` values.
 MANY_TIMES, ENOUGH = 10.0, 5
 
-# Random functions, and points at which operators are tried on them.
+# The number of random functions, and of points at which operators are applied to them.
 FUNCTIONS, PLACES = 32, 8
 
 
 def constant_part(observations: Sequence[Observation]) -> float:
-    """The constant about which `u` varies, where that is many times larger than its variation; zero elsewhere.
+    """The constant about which `u` varies, if it is many times larger than the variation; else zero.
 
-    What an operator with unknown coefficients makes of a constant is not known: there it is zero too.
+    It is also zero if an operator has unknown coefficients, since its effect on a constant is then not known.
     """
     of_u = [np.asarray(item.values) for item in observations if isinstance(item.operator, Identity)]
     if sum(map(len, of_u)) < ENOUGH or parameters_of([item.operator for item in observations]):
@@ -65,7 +65,7 @@ def about(observations: Sequence[Observation], constant: float) -> tuple[Observa
 
 
 def without_rounding(observations: Sequence[Observation]) -> tuple[Observation, ...]:
-    """The same observations, with zeros in the place of values that are zero up to rounding."""
+    """The same observations, with values that are zero up to rounding replaced by zeros."""
     largest = [float(np.max(np.abs(item.values))) for item in observations]
     if not any(0 < size < SUSPICIOUS * max(largest) for size in largest):
         return tuple(observations)
@@ -79,7 +79,7 @@ def without_rounding(observations: Sequence[Observation]) -> tuple[Observation, 
 def data_scales(observations: Sequence[Observation]) -> dict[str, float]:
     """The size of the values behind each learned noise level: their spread, or their size where they are constant.
 
-    Values that are zero everywhere take what their operator makes of a smooth function of the size of `u`.
+    For values that are zero everywhere, it is the size of their operator applied to a smooth function as large as `u`.
     """
     groups = _groups(observations)
     sizes = {name: _size(np.concatenate([observations[i].values for i in members])) for name, members in groups.items()}
@@ -92,16 +92,16 @@ def data_scales(observations: Sequence[Observation]) -> dict[str, float]:
 
 
 def zero_levels(observations: Sequence[Observation]) -> set[str]:
-    """The noise levels all of whose values are zero, unless all values are."""
+    """The noise levels whose values are all zero; none if all data are zero."""
     some = [bool(np.any(item.values)) for item in observations]
     zero = {name for name, members in _groups(observations).items() if not any(some[i] for i in members)}
     return zero if any(some) else set()
 
 
 def signal_variance(observations: Sequence[Observation]) -> float:
-    """Where the kernel's variance starts: the mean square of the values of `u` itself, if there are any.
+    """The initial variance of the kernel: the mean square of the values of `u`, if there are any.
 
-    Where there are none, or none but zeros, the largest that values of other operators would need.
+    If there are none, or all are zero, it is the largest variance that the values of other operators need.
     """
     of_u = [np.asarray(item.values) for item in observations if item.of_values]
     if of_u and (found := float(np.mean(np.concatenate(of_u) ** 2))):
@@ -124,7 +124,7 @@ def _size(values: np.ndarray) -> float:
 
 
 def _responses(observations: Sequence[Observation]) -> np.ndarray:
-    """What each observation's operator makes of a function of size one that varies once over the box of all points."""
+    """The size of each operator applied to a function of size one that varies once over the box of all points."""
     points = np.concatenate([np.asarray(item.points) for item in observations])
     lower, upper = points.min(axis=0), points.max(axis=0)
     half = np.where(upper > lower, 0.5 * (upper - lower), 1.0)
@@ -136,7 +136,7 @@ def _responses(observations: Sequence[Observation]) -> np.ndarray:
 
 @compiled_quickly
 def _response(operator: Operator, points: Float[Array, "p d"], waves: Float[Array, "m d"]) -> Float[Array, ""]:
-    """`√E (A φ)²` over points and functions `φ = √2 cos(w·q + b)`; two phases `b`, a quarter apart, stand for all."""
+    """`√E (A φ)²` over points and functions `φ = √2 cos(w·q + b)`, with two phases `b` a quarter period apart."""
 
     def response(w: Array, phase: Array, q: Array) -> Array:
         return operator(lambda place: jnp.sqrt(2.0) * jnp.cos(jnp.dot(w, place) + phase))(q)

@@ -24,7 +24,7 @@ from .scales import NOISE_OF_ZEROS, data_scales, zero_levels
 DIRECTIONS_PER_GROUP = 4
 DIRECTIONS = 8
 
-# A direction along which the first posterior hardly varies still starts with this part of the strongest one's weight.
+# A direction along which the first posterior hardly varies still starts with this fraction of the largest weight.
 WEAKEST = 0.1
 INITIAL_NOISE = 0.03
 
@@ -37,10 +37,10 @@ def slopes(posterior: Posterior, points: Float[Array, "n d"]) -> Float[Array, "n
 
 
 def principal_directions(domain: Domain, gradients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the gradients point, strongest first: rows of unit length, and the size of the gradients along them.
+    """The principal directions of the gradients, strongest first: rows of unit length, and their relative strengths.
 
-    Each named group of coordinates has directions of its own. Space and time often vary together (`e^{-t} cos s` is to
-    first order a function of one combination of both), and a map that starts from the combination does not part them.
+    Each named group of coordinates has its own directions. Otherwise space and time could be mixed (`e^{-t} cos s` is
+    to first order a function of one combination of both), and training does not separate them again.
     """
     found: list[tuple[float, np.ndarray]] = []
     begin = 0
@@ -60,7 +60,7 @@ def principal_directions(domain: Domain, gradients: np.ndarray) -> tuple[np.ndar
 
 
 def exploring(domain: Domain, variance: float, rows: np.ndarray) -> Kernel:
-    """A kernel on the directions known so far, and one on all inputs for the rest."""
+    """A kernel on the directions known so far, plus one on all inputs for the rest."""
     spread = np.sqrt(domain.dim)
     return deep(domain, Affine(rows), variance=variance) + ard(domain, variance=variance, lengthscale=spread)
 
@@ -74,10 +74,10 @@ def projection(domain: Domain, variance: float, rows: np.ndarray, strengths: np.
 def ridges(
     domain: Domain, variance: float, rows: np.ndarray, strengths: np.ndarray, count: int, groups: int, seed: int
 ) -> Kernel:
-    """A sum of smooth functions of a few directions each: `count` directions, in so many groups.
+    """A sum of smooth functions of a few directions each: `count` directions in `groups` groups.
 
-    Directions are drawn at random from the space of the `rows`. Where a function has one for each named group of
-    coordinates, each starts within its group: `e^{-λt} sin w·x` is a function of `w·x` and of `t`.
+    Directions are drawn at random from the space of the `rows`. If a function has a direction for each named group of
+    coordinates, each direction starts within its group: `e^{-λt} sin w·x` is a function of `w·x` and of `t`.
     """
     draws = np.random.default_rng(seed).normal(size=(count, len(rows)))
     matrix = (draws * np.sqrt(np.maximum(strengths, 1e-3 * WEAKEST))) @ rows
@@ -86,7 +86,7 @@ def ridges(
     for member in members:
         if len(member) >= len(domain.layout):
             within = named == np.arange(len(member))[:, None] % len(domain.layout)
-            # Rows may have no part in a group along which nothing was seen to vary: any direction will do there.
+            # The rows may be zero in a group along which no variation was found: any direction will do there.
             unseen = ~np.any(within * matrix[list(member)], axis=1, keepdims=True)
             matrix[list(member)] = within * np.where(unseen, 1.0, matrix[list(member)])
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
@@ -103,7 +103,7 @@ def directions_of(linear: Kernel) -> tuple[np.ndarray, np.ndarray]:
 
 
 def quadratic(domain: Domain, linear: Kernel, width: int, seed: int) -> Kernel:
-    """The projection's map plus a network of squares: products of inputs, such as `μ t`, are in reach."""
+    """The projection's map plus a network of squares, which can represent products of inputs such as `μ t`."""
     component = linear.components[0]
     matrix = linear_map(component.embedding)
     embedding = Residual(
@@ -116,10 +116,10 @@ def quadratic(domain: Domain, linear: Kernel, width: int, seed: int) -> Kernel:
 def one_form(
     domain: Domain, variance: float, like: Embedding, points: Float[Array, "n d"], gradients: np.ndarray
 ) -> Kernel:
-    """A smooth function of one quadratic form of all inputs, and of a few directions: a map of the shape of `like`.
+    """A smooth function of one quadratic form of all inputs, and of a few directions. Its map has the shape of `like`.
 
-    The form `g·x + ½ xᵀHx` is the one whose gradients `g + Hx` are nearest to the given ones; the directions are those
-    of what is left of them. A solution such as `exp(-|x|²)` varies along all inputs and has no directions to find.
+    The form `g·x + ½ xᵀHx` is the one whose gradients `g + Hx` are nearest to the given ones. The directions are the
+    principal directions of the remainder. A solution such as `exp(-|x|²)` varies along all inputs and so needs a form.
     """
     if not isinstance(like, Residual):
         raise TypeError(f"Expected a linear map plus a network: got {type(like).__name__}.")
@@ -166,9 +166,9 @@ def model_of(
     noise: float = INITIAL_NOISE,
     engine: str = "closed-form",
 ) -> Model:
-    """The noise starts at a few per cent of the data, whatever the observations themselves would start from.
+    """A model whose noise starts at `noise` times the size of the data, whatever noise the observations start from.
 
-    That of zeros starts at the most that it may be: from above, its derivative hardly leads down.
+    The noise of all-zero values starts no higher than its upper limit: above the limit its derivative is almost zero.
     """
     model = Model(kernel, observations, engine=engine)
     scales, zeros = data_scales(observations), zero_levels(observations)
@@ -181,12 +181,12 @@ def with_noise(model: Model, log_noise: dict[str, Array]) -> Model:
 
 
 def with_constant(model: Model, constant: float) -> Model:
-    """The model of `u` where the given one is of `u − constant`."""
+    """The model of `u`, from the given model of `u − constant`."""
     return eqx.tree_at(lambda m: m.mean, model, ConstantMean(jnp.asarray(constant))) if constant else model
 
 
 def subsample(observations: Sequence[Observation], most: int, seed: int) -> tuple[Observation, ...]:
-    """Of each observation the same part, together about `most` points."""
+    """A random part of each observation: the same fraction of each, together about `most` points."""
     total = sum(map(len, observations))
     if total <= most:
         return tuple(observations)

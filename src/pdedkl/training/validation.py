@@ -1,8 +1,8 @@
-"""Choosing by points that training has not seen.
+"""Choosing a model by values that training has not seen.
 
-In a forward problem source and boundary values are known functions, so fresh ones cost nothing. A trained model is
+In a forward problem source and boundary values are known functions, so fresh values cost nothing. A trained model is
 conditioned on the training data and scored by the mean negative log density of the fresh values: wrong values and wrong
-error bars both raise it. Evidence can prefer a model that knows its data by heart; this cannot.
+error bars both raise it. The evidence can prefer a model that overfits its data; this score cannot.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .scales import data_scales
 
 
 class Score(NamedTuple):
-    """`density` is the mean of `−log p(y | data)`; `error` the root mean square relative to the size of the values."""
+    """`density` is the mean of `−log p(y | data)`; `error` is the root mean square error, relative to the values."""
 
     density: float
     error: float
@@ -36,7 +36,7 @@ class Validation:
             if item.noise_name is not None and item.noise_name not in learned:
                 raise ValueError(
                     f"The validation data have a noise level {item.noise_name!r} to learn that the training data do "
-                    "not have: give them the name of one that is trained, or a known noise."
+                    "not have: use the name of a level that the training data have, or give a known noise."
                 )
         self.scales = data_scales(data) | {k: v for k, v in data_scales(fresh).items() if k not in data_scales(data)}
 
