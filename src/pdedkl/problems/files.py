@@ -1,4 +1,5 @@
 """A problem in a file: Python code that defines `problem`."""
+
 from __future__ import annotations
 
 import os
