@@ -1,4 +1,4 @@
-"""The file of a search that can be killed at any moment."""
+"""The state file of a search, from which a killed search continues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMAT = "pdedkl search 1"
 
 
 class State:
-    """What was proposed, in order, and what came out of it so far; kept in a file if a path is given."""
+    """The proposals of a search, in order, and their results so far; stored in a file if a path is given."""
 
     def __init__(self, path: str | Path | None, options: dict[str, Any], space: Space) -> None:
         self.path = None if path is None else Path(path)
