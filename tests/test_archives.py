@@ -172,7 +172,7 @@ def test_a_sparse_file_is_not_read(tmp_path):
     path = tmp_path / "sparse.npz"
     with open(path, "wb") as file:
         file.truncate(40 * 2**30)
-    with pytest.raises(ArchiveError, match="it is no zip archive"), opened(path):
+    with pytest.raises(ArchiveError, match="it is not a zip archive"), opened(path):
         pass
 
 
