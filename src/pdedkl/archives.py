@@ -52,7 +52,7 @@ class ArchiveError(ValueError):
         self.path, self.what = path, what.rstrip(".")
 
     def __str__(self) -> str:
-        return f"{self.path} is no NPZ file that can be read: {self.what}."
+        return f"{self.path} is not a readable NPZ file: {self.what}."
 
 
 class Archive:

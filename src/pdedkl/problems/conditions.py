@@ -128,9 +128,9 @@ class Neumann(Condition):
 
     - `on`: a region, such as `domain.boundary(x)`, or an array of points of shape `(n, d)`.
     - `value`: a number, a function of the point, or one number for each of your own points.
-    - `normals`: at points of your own, the coordinates whose faces are meant, one vector for each point, or a function
-      of the point. By default they come from the faces that the points lie on. Vectors have all coordinates of the
-      domain.
+    - `normals`: a function of the point or, for given points, one vector for each point or the coordinates whose faces
+      the points lie on. By default normals come from the region, or from the faces that the points lie on. Vectors have
+      all coordinates of the domain.
     - `noise`: the standard deviation of the values, `"exact"`, `"learned"`, or `None` to leave it to the problem.
 
     !!! example
@@ -160,9 +160,9 @@ class Robin(Condition):
     - `value`: a number, a function of the point, or one number for each of your own points.
     - `a`: the factor of `u`: a number, a function of the point or a `Parameter`.
     - `b`: the factor of the derivative: a number, a function of the point or a `Parameter`.
-    - `normals`: at points of your own, the coordinates whose faces are meant, one vector for each point, or a function
-      of the point. By default they come from the faces that the points lie on. Vectors have all coordinates of the
-      domain.
+    - `normals`: a function of the point or, for given points, one vector for each point or the coordinates whose faces
+      the points lie on. By default normals come from the region, or from the faces that the points lie on. Vectors have
+      all coordinates of the domain.
     - `noise`: the standard deviation of the values, `"exact"`, `"learned"`, or `None` to leave it to the problem.
 
     !!! example

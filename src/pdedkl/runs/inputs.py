@@ -18,7 +18,7 @@ def problem_of(config: Config, folder: Folder | None = None, trust: bool = False
     if not config.own:
         return problems.built_in(config.problem, dim=config.dim)
     if config.dim is not None:
-        raise RunError("--dim is for the built-in problems: the dimension of your own is set in its file.")
+        raise RunError("--dim is for the built-in problems: the dimension of your own problem is set in its file.")
     if folder is None:
         path, text = Path(config.problem), existing(config.problem).read_bytes()
     else:
