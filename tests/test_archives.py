@@ -118,7 +118,7 @@ def test_damaged_archives(name, tmp_path):
     with pytest.raises(ArchiveError) as caught, opened(path) as archive:
         for key in archive.names:
             archive.array(key)
-    with pytest.raises(TableError, match=r"data\.npz is no NPZ file that can be read.*numpy\.savez"):
+    with pytest.raises(TableError, match=r"data\.npz is not a readable NPZ file.*numpy\.savez"):
         read_table(path, ["u"])
     with pytest.raises(ValueError, match=r"data\.npz is no checkpoint that can be read.*delete it"):
         Journal(path, "")
@@ -172,7 +172,7 @@ def test_a_sparse_file_is_not_read(tmp_path):
     path = tmp_path / "sparse.npz"
     with open(path, "wb") as file:
         file.truncate(40 * 2**30)
-    with pytest.raises(ArchiveError, match="it is no zip archive"), opened(path):
+    with pytest.raises(ArchiveError, match="it is not a zip archive"), opened(path):
         pass
 
 
@@ -208,5 +208,5 @@ def test_headers_of_other_writers_are_read(tmp_path):
 def test_the_error_travels_between_processes():
     error = ArchiveError("data.npz", "it was cut short.")
     assert str(pickle.loads(pickle.dumps(error))) == str(error) == (
-        "data.npz is no NPZ file that can be read: it was cut short."
+        "data.npz is not a readable NPZ file: it was cut short."
     )  # fmt: skip

@@ -158,12 +158,12 @@ def header_entry(header, _):
 
 EDITS = {
     "an unknown kind": (unknown_kind, "unknown kind 'os.system'"),
-    "not a posterior": (another_kind, "no posterior, but a Model"),
+    "not a posterior": (another_kind, "not describe a posterior, but a Model"),
     "a part of another kind": (wrong_class, "mean needs Mean", "IdentityEmbedding"),
     "a missing field": (missing_field, "Model of ['kernel'", "'engine'"),
     "an extra field": (put("model", "more", value=1), "the file has", "'more'"),
     "a missing array": (missing_array, "'alpha'", "not there"),
-    "an extra array": (extra_array, "more belongs to nothing"),
+    "an extra array": (extra_array, "more belongs to no part"),
     "a shorter array": (shorter_array, "'alpha' needs shape (8,) and has (7,)"),
     "a shorter array and header": (shorter_array_in_both, "8 values", "`alpha` have shape (7,)"),
     "a smaller factor": (smaller_factor, "8 values", "`factor` of the solver has shape (7, 7)"),
@@ -181,8 +181,8 @@ EDITS = {
     "a list that is not one": (put(*COMPONENT, "base", "groups", value=[[0, "1"]]), "groups needs Groups"),
     "another layout": (put(*COMPONENT, "normalisation", "layout", value=[["x", 2]]), "3 coordinates for the layout"),
     "other names": (put(*COMPONENT, "normalisation", "layout", value=[["y", 2], ["t", 1]]), "different domains"),
-    "no observations": (put("observations", value=[]), "belongs to nothing"),
-    "a sum of nothing": (put(*OPERATOR, "terms", value=[]), "Sum of nothing"),
+    "no observations": (put("observations", value=[]), "belongs to no part"),
+    "a sum of nothing": (put(*OPERATOR, "terms", value=[]), "an empty Sum"),
     "an unknown noise level": (put("observations", 1, "name", value="f"), "no noise level 'f'"),
     "a noise below zero": (negative_noise, "noise level below zero"),
     "a longer direction": (longer_direction, "2 coordinates", "(3,)"),
@@ -273,7 +273,7 @@ def test_foreign_files_are_refused(saved, tmp_path):
         with pytest.raises(ValueError, match="is a folder"):
             read(tmp_path)
     path.write_text("a text file, longer than the header of a safetensors file")
-    with pytest.raises(ValueError, match=says("no model file", "posterior.save(path)")):
+    with pytest.raises(ValueError, match=says("not a model file", "posterior.save(path)")):
         pk.load(path)
     for metadata in (None, {"format": "pt"}):
         save_file({"weight": np.zeros(2)}, path, metadata=metadata)

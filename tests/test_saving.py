@@ -320,7 +320,7 @@ def test_own_classes_are_saved_once_registered(tmp_path, monkeypatch):
         pk.load(path)
     with pytest.raises(ValueError, match="part of pdedkl"):
         saving.register("mlp", pk.MLP)
-    with pytest.raises(TypeError, match="made of fields"):
+    with pytest.raises(TypeError, match="takes a dataclass"):
         saving.register("number", int)
 
 

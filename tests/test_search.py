@@ -133,7 +133,7 @@ def test_more_evaluations_are_added_to_a_finished_search(tmp_path):
     run(state=path, evaluations=6)
     more = Counted()
     assert found(run(more, state=path, evaluations=9)) == found(run(evaluations=9)) and len(more.calls) == 3
-    with pytest.raises(ValueError, match="holds 9 evaluations already and 5 are asked for"):
+    with pytest.raises(ValueError, match="holds 9 evaluations already and only 5 are asked for"):
         run(state=path, evaluations=5)
 
 

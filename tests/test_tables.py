@@ -94,11 +94,11 @@ HEAD = "x,t,temperature,sigma\n"
     [
         (TEXT, {"value": "temprature"}, r"no column 'temprature': it has 't', 'x'.* Did you mean 'temperature'\?"),
         (TEXT, {"noise": "Sigma"}, r"no column 'Sigma'.* Did you mean 'sigma'\?"),
-        (HEAD + "0,1,2,0\n\n0.5,1,warm,0\n", {}, r"row 4, column 'temperature': 'warm' is no number"),
-        (HEAD.replace(",", ";") + "0;1;2;0\n0;1;2,5;0\n", {}, r"row 3, .*'2,5' is no number. Write decimals with"),
+        (HEAD + "0,1,2,0\n\n0.5,1,warm,0\n", {}, r"row 4, column 'temperature': 'warm' is not a number"),
+        (HEAD.replace(",", ";") + "0;1;2;0\n0;1;2,5;0\n", {}, r"row 3, .*'2,5' is not a number. Write decimals with"),
         (HEAD + "0,1,2,0\n0,,2,0\n", {}, r"row 3, column 't': the cell is empty"),
         (HEAD + "0,1,nan,0\n", {}, r"row 2, column 'temperature': 'nan' is not finite"),
-        (HEAD + "0,1,1_000,0\n", {}, r"'1_000' is no number"),
+        (HEAD + "0,1,1_000,0\n", {}, r"'1_000' is not a number"),
         (HEAD + "0,1,2,0\n0,1\n", {}, r"row 3: 2 cells, and the header has 4"),
         (HEAD + "0,1,2,0\n1.5,1,2,0\n", {}, r"row 3: the point \[1.5, 1.0\] is outside the domain .*1 of 2 rows"),
         (HEAD + "0,1,2,0.1\n0,1,2,-0.1\n", {"noise": "sigma"}, r"row 3, column 'sigma': .*-0.1.* not negative"),
@@ -106,7 +106,7 @@ HEAD = "x,t,temperature,sigma\n"
         ("", {}, r"names of its columns in the first row"),
         ("x,t,t,temperature\n0,1,1,2\n", {}, r"column 't' more than once"),
         (HEAD + "0,1,2,0\n", {"coordinates": ["x"]}, r"1 columns .* the domain has 2 coordinates: .* order x, t"),
-        (b"\xff\xfe\x00x", {}, r"no text in UTF-8"),
+        (b"\xff\xfe\x00x", {}, r"not text in UTF-8"),
     ],
 )
 def test_a_bad_table_is_refused_with_its_row_and_column(tmp_path, text, more, message):

@@ -1,7 +1,7 @@
 """PDE-constrained deep kernel learning: linear PDEs in many dimensions, from little data, with error bars.
 
-Everything in `api.py` is an attribute of the package, imported when it is first asked for: JAX takes seconds to import,
-and `pdedkl --help` does not compute.
+Everything in `api.py` is an attribute of the package, imported at its first use. JAX takes seconds to import, and
+`pdedkl --help` does not need it.
 """
 
 from importlib import import_module

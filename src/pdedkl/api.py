@@ -1,4 +1,4 @@
-"""The names of the package; importing this imports JAX.
+"""The public names of the package. Importing this module imports JAX.
 
 The examples in the docstrings begin with these lines:
 

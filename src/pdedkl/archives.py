@@ -1,7 +1,7 @@
-"""Arrays from NPZ archives that may be damaged: nothing is unpickled, and no more is unpacked than was announced.
+"""Arrays from NPZ archives that may be damaged. Nothing is unpickled, and never more bytes are read than announced.
 
 An NPZ file is a zip archive of NPY files: a header that describes an array, then its numbers. Both formats are old and
-lenient, and their readers raise a dozen kinds of errors. Here a damaged file is an `ArchiveError` of one sentence.
+lenient, and their readers raise a dozen kinds of errors. Here a damaged file raises an `ArchiveError` of one sentence.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import numpy as np
 
 from .parsing import shortened
 
-MOST_BYTES = 2**31  # that are unpacked of one archive
+MOST_BYTES = 2**31  # unpacked from one archive
 LIMIT = f"the limit of {MOST_BYTES / 2**30:g} GiB"
 MOST_DIRECTORY_BYTES = 2**24  # of the list of members, at the end of an archive: some 100,000 members
 PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ENCRYPTED = 0x1
-# What the readers of zip archives raise on damaged ones.
+# Errors that the readers of zip archives raise for damaged files.
 KNOWN = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, TypeError, LookupError, OverflowError,
     NotImplementedError, RuntimeError, OSError,
@@ -38,21 +38,21 @@ _ENTRIES = (
     rf"|{_QUOTED}fortran_order{_QUOTED}\s*:\s*(?P<order>True|False)"
     rf"|{_QUOTED}shape{_QUOTED}\s*:\s*\((?P<shape>[\d,\s]*)\)"
 )
-# The dictionary of an NPY header, in whatever order; NumPy would read it as Python.
+# The dictionary of an NPY header, in any order. NumPy would evaluate it as Python.
 HEADER = re.compile(rf"\s*\{{\s*(?:(?:{_ENTRIES})\s*(?:,\s*)?){{3}}\}}\s*")
 MOST_HEADER = 4096
 CHUNK = 2**20
 
 
 class ArchiveError(ValueError):
-    """An archive that cannot be read: which file, and `what` is wrong with it."""
+    """An archive that cannot be read. The message names the file and `what` is wrong with it."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(path, what)
         self.path, self.what = path, what.rstrip(".")
 
     def __str__(self) -> str:
-        return f"{self.path} is no NPZ file that can be read: {self.what}."
+        return f"{self.path} is not a readable NPZ file: {self.what}."
 
 
 class Archive:
@@ -62,7 +62,7 @@ class Archive:
         self.path, self._file, self._unpacked = path, members, 0
         self._members = {item.filename: item for item in members.infolist() if item.filename.endswith(".npy")}
         if len(self._members) < sum(item.filename.endswith(".npy") for item in members.infolist()):
-            raise ArchiveError(path, "two of its arrays have one name")
+            raise ArchiveError(path, "two of its arrays have the same name")
 
     @property
     def names(self) -> list[str]:
@@ -90,8 +90,8 @@ def opened(path: str | Path) -> Iterator[Archive]:
 
     - `path`: the file, which needs to be a regular one.
 
-    **Returns:** a context manager that gives an `Archive`. Whatever is wrong with the file is an `ArchiveError` that
-    names it; a file that the system does not give out is an `OSError`.
+    **Returns:** a context manager that gives an `Archive`. A damaged file raises an `ArchiveError` that names it; a
+    file that cannot be opened raises an `OSError`.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
@@ -111,7 +111,7 @@ def _check_end(path: Path, file: IO[bytes]) -> None:
     tail = file.read()
     at = tail.rfind(END)
     if at < 0 or len(tail) < at + 22:
-        raise ArchiveError(path, "it is no zip archive, or was cut short")
+        raise ArchiveError(path, "it is not a zip archive, or was cut short")
     if (
         tail[max(0, at - 20) : at].startswith(END_64)
         or struct.unpack_from("<L", tail, at + 12)[0] > MOST_DIRECTORY_BYTES
@@ -122,7 +122,7 @@ def _check_end(path: Path, file: IO[bytes]) -> None:
 def _array(path: Path, name: str, stream: IO[bytes], size: int) -> np.ndarray:
     start = stream.read(8)
     if len(start) < 8 or not start.startswith(b"\x93NUMPY") or start[6] not in (1, 2, 3):
-        raise ArchiveError(path, f"{name!r} is no NPY file")
+        raise ArchiveError(path, f"{name!r} is not an NPY file")
     long = start[6] > 1
     length = int.from_bytes(stream.read(4 if long else 2), "little")
     found = HEADER.fullmatch(stream.read(length).decode("utf-8")) if length <= MOST_HEADER else None
@@ -134,7 +134,7 @@ def _array(path: Path, name: str, stream: IO[bytes], size: int) -> np.ndarray:
     shape = tuple(int(part) for part in found["shape"].split(",") if part.strip())
     if kind.itemsize == 0 or len(shape) > 32:
         raise ArchiveError(path, f"the header of {name!r} does not describe an array of numbers or text")
-    # More than that is not there, so no header makes us ask for more memory.
+    # The shape must match the bytes in the archive, so that a wrong header cannot make us allocate more memory.
     content = size - (12 if long else 10) - length
     if math.prod(shape) * kind.itemsize != content:
         raise ArchiveError(path, f"{name!r} needs {math.prod(shape) * kind.itemsize} bytes and has {content}")
@@ -152,7 +152,7 @@ def _array(path: Path, name: str, stream: IO[bytes], size: int) -> np.ndarray:
 
 @contextmanager
 def _one_sentence(path: Path) -> Iterator[None]:
-    """Say of whatever goes wrong in here that the file is the reason."""
+    """Turn every known error in the block into an `ArchiveError` about the file."""
     try:
         yield
     except ArchiveError:

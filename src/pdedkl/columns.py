@@ -1,7 +1,7 @@
-"""Names of columns: a coordinate is called in a table what it is called in Python, `x[0]`, `x[1]`, …, `t`.
+"""Names of columns: a coordinate has the same name in a table as in Python, `x[0]`, `x[1]`, …, `t`.
 
-Older tables count a group from one, `x1, x2, …`. They are still read where nothing else can be meant: the whole group
-goes by these names, and neither `x[0]` nor `x0` is there.
+Older tables count a group from one, `x1, x2, …`. They are still read if this is unambiguous: all columns of the group
+have such names, and there is neither `x[0]` nor `x0`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ MEMBER = re.compile(r"(.+)\[(\d+)\]")
 
 
 def stored_names(asked: Sequence[str], present: Sequence[str]) -> list[str]:
-    """For each name that is asked for, the column of the table that holds it; the name itself if none does."""
+    """For each requested name, the column of the table that holds it; the name itself if there is none."""
     older: dict[str, str] = {}
     groups: dict[str, set[int]] = {}
     for name in asked:
@@ -31,7 +31,7 @@ def stored_names(asked: Sequence[str], present: Sequence[str]) -> list[str]:
 
 
 def naming_hint(missing: str, present: Sequence[str]) -> str:
-    """What to do about a coordinate that is missing under its name; nothing for other columns."""
+    """Advice for a missing column of a coordinate; `""` for other columns."""
     found = MEMBER.fullmatch(missing)
     if not found:
         return ""

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from .shown import plural
 
-# The names of a domain's groups and how many coordinates each has, in order: what makes two domains the same space.
+# The names of a domain's groups in order, each with its number of coordinates. Equal layouts mean the same space.
 Layout = tuple[tuple[str, int], ...]
 
 
@@ -18,13 +18,13 @@ Layout = tuple[tuple[str, int], ...]
 class Coordinates:
     """Some of the coordinates of a point `q`, by name.
 
-    `x(q)` picks them out of a point: a number where there is one coordinate, a vector where there are several. `x[i]`
-    is one of them, `x[i:j]` are several. Get them from `domain.coordinates()`; there is no need to make them by hand.
+    `x(q)` picks them out of a point: a number for a single coordinate, a vector for a group. `x[i]` is one of them,
+    `x[i:j]` are several. Get them from `domain.coordinates()`; there is no need to make them by hand.
 
     **Arguments:**
 
     - `name`: how they are written, such as `x`, `x[0]` or `t`.
-    - `indices`: their places in a point.
+    - `indices`: their positions in a point.
     - `layout`: the names of the domain's groups, each with its number of coordinates.
     - `scalar`: whether they are a single coordinate, so that `x(q)` is a number.
 
@@ -43,7 +43,7 @@ class Coordinates:
 
     @property
     def dim(self) -> int:
-        """How many coordinates a point has in all."""
+        """The number of all coordinates of a point."""
         return sum(size for _, size in self.layout)
 
     def __call__(self, q: Float[Array, " d"]) -> Array:

@@ -1,4 +1,4 @@
-"""Named coordinates and the boxes and balls they live in: `q = (x, t, mu, …)`."""
+"""Named coordinates and the boxes and balls that they range over: `q = (x, t, mu, …)`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .coordinates import Ball, Coordinates, Layout
 from .grids import fixed_point, grid_points, index_of
 from .regions import Piece, Region, log_volume_of_ball, uniform_in_ball
 
-# Groups of these names are time: what holds at its end follows from the equation and is not given.
+# Groups with these names are time. Values at the final time follow from the equation and are not given.
 TIME = ("t", "time")
-# Points on a sphere are inside up to rounding.
+# Points on a sphere count as inside up to this relative rounding error.
 ROUNDING = 1e-12
 
 
@@ -28,7 +28,7 @@ class Domain:
 
     **Arguments:**
 
-    - `**bounds`: for each group its range. A pair `(low, high)` is a single coordinate, a list of pairs is a group that
+    - `**bounds`: the range of each group. A pair `(low, high)` is a single coordinate, a list of pairs is a group that
       ranges over a box, a `Ball` is a group that ranges over a ball.
 
     !!! example
@@ -72,12 +72,12 @@ class Domain:
 
     @property
     def lower(self) -> np.ndarray:
-        """The lower end of each coordinate; for a ball that of the box around it."""
+        """The lower end of each coordinate; for a ball, of the box around it."""
         return np.array([low for _, bounds, _ in self.groups for low, _ in bounds])
 
     @property
     def upper(self) -> np.ndarray:
-        """The upper end of each coordinate; for a ball that of the box around it."""
+        """The upper end of each coordinate; for a ball, of the box around it."""
         return np.array([high for _, bounds, _ in self.groups for _, high in bounds])
 
     def coordinates(self, *names: str) -> Any:
@@ -87,7 +87,7 @@ class Domain:
 
         - `*names`: names of groups; all of them, in order, if none is given.
 
-        **Returns:** a `Coordinates` for each name; without a tuple around it if there is one.
+        **Returns:** a tuple with one `Coordinates` for each name; for a single name, the `Coordinates` itself.
 
         !!! example
             ```python
@@ -98,7 +98,7 @@ class Domain:
         return found[0] if len(found) == 1 else found
 
     def ball_at(self, index: int) -> Ball | None:
-        """The ball that one coordinate's group ranges over.
+        """The ball that the group of a coordinate ranges over.
 
         **Arguments:**
 
@@ -163,8 +163,8 @@ class Domain:
             name = self.group_of(x)
             if name in TIME:
                 raise ValueError(
-                    f"The final face of {name} is no part of the boundary: use domain.initial({name}) for where it "
-                    f"begins, or domain.final({name}) for a problem that runs backwards."
+                    f"The final face of {name} is not part of the boundary: use domain.initial({name}) for the initial "
+                    f"time, or domain.final({name}) for a problem that runs backwards."
                 )
             if self.ball_at(x.indices[0]) is not None:
                 if x.indices != self._find(name).indices:
@@ -175,7 +175,7 @@ class Domain:
         return Region(self, tuple(pieces), f"the boundary of {', '.join(x.name for x in groups)}")
 
     def face(self, x: Coordinates, side: str) -> Region:
-        """Where one coordinate is at its lower or at its upper end.
+        """The part of the boundary where one coordinate is at its lower or at its upper end.
 
         **Arguments:**
 
@@ -193,14 +193,14 @@ class Domain:
         if side not in ("lower", "upper"):
             raise ValueError(f"A face is the 'lower' or the 'upper' one of its coordinate: got {side!r}.")
         if len(x) != 1:
-            raise ValueError(f"A face is of one coordinate and {x} has {len(x)}: use {x}[i], or domain.boundary({x}).")
+            raise ValueError(f"A face needs one coordinate and {x} has {len(x)}: use {x}[i], or domain.boundary({x}).")
         if self.ball_at(x.indices[0]) is not None:
             raise ValueError(f"{name} ranges over a ball, which has no faces: use domain.boundary({name}).")
         end = (self.lower if side == "lower" else self.upper)[x.indices[0]]
         return Region(self, (Piece(x.indices, side),), f"the face {x} = {end:g}")
 
     def initial(self, t: Coordinates) -> Region:
-        """Where time begins.
+        """The initial time, as a region.
 
         **Arguments:**
 
@@ -217,7 +217,7 @@ class Domain:
         return dataclasses.replace(face, budget="initial")
 
     def final(self, t: Coordinates) -> Region:
-        """Where time ends, for problems that run backwards.
+        """The final time, as a region, for problems that run backwards.
 
         **Arguments:**
 
@@ -240,15 +240,15 @@ class Domain:
 
     @property
     def log_volume(self) -> float:
-        """The logarithm of the volume: in many dimensions the volume itself is too small or too large a number."""
+        """The logarithm of the volume. In many dimensions the volume itself could underflow or overflow."""
         volume = float(np.sum(np.log(self.upper - self.lower)))
         for x, ball in self._balls():
             volume += log_volume_of_ball(len(x), ball.radius) - len(x) * float(np.log(2 * ball.radius))
         return volume
 
     def from_cube(self, cube: np.ndarray) -> np.ndarray:
-        """Map points of the unit cube into the domain. Uniform points stay uniform, evenly spread ones stay evenly
-        spread.
+        """Map points of the unit cube into the domain. Uniform points stay uniform, and evenly spread points stay
+        evenly spread.
 
         **Arguments:**
 
@@ -270,7 +270,7 @@ class Domain:
     def grid(self, counts: Mapping[Any, int], at: Any = None) -> np.ndarray:
         """The points of a regular grid over some coordinates; the other coordinates are fixed.
 
-        The grid covers the box of the domain. Of a group that ranges over a ball, `domain.contains` tells which points
+        The grid covers the box of the domain. For a group that ranges over a ball, `domain.contains` tells which points
         are inside.
 
         **Arguments:**
@@ -279,8 +279,8 @@ class Domain:
           stands for each of its coordinates. Keys are names or `Coordinates`.
         - `at`: values of the other coordinates, `{"x[1]": 0.3}`, or a whole point; the middle of the domain by default.
 
-        **Returns:** an array of shape `(n, d)`, the last coordinate running fastest. `predict(…).to_xarray()` finds its
-        axes.
+        **Returns:** an array of shape `(n, d)`, in which the last coordinate changes fastest. `predict(…).to_xarray()`
+        recovers its axes.
 
         !!! example
             ```python
@@ -304,7 +304,7 @@ class Domain:
         return [(self._find(name), ball) for name, ball in zip(self.names, self.balls) if ball is not None]
 
     def group_of(self, x: Any) -> str:
-        """The name of the group that some coordinates are part of.
+        """The name of the group that these coordinates belong to.
 
         **Arguments:**
 

@@ -1,8 +1,8 @@
-"""Files that are written whole or not at all.
+"""Files that are written completely or not at all.
 
 A file is written under a random name in the folder of its target, synced, and renamed. So a reader finds the old file
-or the new one, and a name that somebody else has put there, a link say, is never followed. A process that is killed
-leaves its temporary file behind. It is locked while it is written, so the next one that starts knows it for a leftover.
+or the new one, and a link in place of the target is replaced, not followed. A killed process leaves its temporary file
+behind. Temporary files are locked while they are written, so an unlocked one is a leftover that can be removed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
-    """Replace a file by one with this content, and make its folder where there is none."""
+    """Replace a file by one with this content. Its folder is created if it does not exist."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         file.write(content)
@@ -35,7 +35,7 @@ def write_atomically(path: str | Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
-    """A new file to write to. It takes the place of `path` when the block ends, and is gone if the block raises.
+    """A new file to write to. It replaces `path` when the block ends, and is deleted if the block raises an error.
 
     **Arguments:**
 
@@ -64,10 +64,9 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def filling(path: str | Path) -> Iterator[BinaryIO]:
-    """Like `replacing`, for a path that a user names: what is no regular file is written into, not replaced.
+    """Like `replacing`, for a path that a user gives: a link, pipe or device is written into, not replaced.
 
-    A link, a pipe or a device such as `/dev/stdout` gets the content at the end of the block, and nothing if that
-    raises.
+    It receives the content at the end of the block, and nothing if the block raises an error.
     """
     target = Path(path)
     if not target.is_symlink() and (target.is_file() or not target.exists()):
@@ -77,13 +76,13 @@ def filling(path: str | Path) -> Iterator[BinaryIO]:
     with _named(target), tempfile.TemporaryFile() as spooled:
         yield spooled
         spooled.seek(0)
-        stream = STREAMS.get(str(target))  # opened by name, a file that a stream is appended to would be emptied
+        stream = STREAMS.get(str(target))  # opening it by name would empty a file to which the stream appends
         with open(target if stream is None else stream, "wb", closefd=stream is None) as file:
             shutil.copyfileobj(spooled, file)
 
 
 def sweep(folder: str | Path, name: str | None = None) -> None:
-    """Remove the temporary files that killed processes have left in a folder, of all files or of one."""
+    """Remove temporary files that killed processes have left in a folder, for all target files or only for `name`."""
     if fcntl is None:
         return
     with contextlib.suppress(OSError), os.scandir(folder or ".") as entries:
@@ -97,14 +96,14 @@ def _remove_if_left(path: str) -> None:
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its writer lives
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its writer is running
             os.unlink(path)
         finally:
             os.close(descriptor)
 
 
 def _created(target: Path) -> tuple[Path, BinaryIO]:
-    """An empty file beside the target, locked; made anew where somebody swept it away before it was locked."""
+    """An empty, locked file beside the target. It is created again if another process removed it before the lock."""
     while True:
         temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
         file = open(temporary, "xb")  # noqa: SIM115  the caller closes it
@@ -120,18 +119,18 @@ def _created(target: Path) -> tuple[Path, BinaryIO]:
 
 @contextlib.contextmanager
 def _named(target: Path) -> Iterator[None]:
-    """A full disk is reported by the system without the file's name, and others with the temporary one: say which."""
+    """Put the name of the target into errors of the system that have no file name or the temporary one."""
     try:
         yield
     except OSError as error:
         ours = error.filename is None or TEMPORARY.fullmatch(Path(os.fsdecode(error.filename)).name)
         if not ours or error.errno is None:
             raise
-        raise OSError(error.errno, error.strerror, str(target)) from error  # of the class that belongs to the number
+        raise OSError(error.errno, error.strerror, str(target)) from error  # Python chooses the subclass by errno
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name itself survive a loss of power, where folders can be synced."""
+    """Make the renaming survive a loss of power, on systems that can sync folders."""
     if os.name == "posix":
         with contextlib.suppress(OSError):
             descriptor = os.open(folder, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Grids: points made from values along some coordinates, and back from points to those values."""
+"""Grids: points from values along some coordinates, and the values along each coordinate from points."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from .shown import listed
 
-# Values of one coordinate that differ by less than this part of its range are one value.
+# Values of one coordinate that differ by less than this, relative to its range and size, count as equal.
 SAME = 1e-12
-# More points than this are a mistake: they alone would fill the memory.
+# More points than this would fill the memory, and are probably a mistake.
 MOST_POINTS = 100_000_000
 
 
 def index_of(wanted: Any, names: Sequence[str]) -> tuple[int, ...]:
-    """The places of a coordinate or of a group: by name, `"x[0]"`, `"x"` or `"t"`, or as `x[0]`, `x` or `t`."""
+    """The positions of a coordinate or group, given by name (`"x[0]"`, `"x"`, `"t"`) or as `Coordinates`."""
     name = str(getattr(wanted, "name", wanted))
     if name in names:
         return (list(names).index(name),)
@@ -29,7 +29,7 @@ def index_of(wanted: Any, names: Sequence[str]) -> tuple[int, ...]:
 
 
 def fixed_point(at: Any, names: Sequence[str], default: np.ndarray) -> np.ndarray:
-    """A whole point: the default, with the coordinates that `at` names set to its values, or `at` itself."""
+    """A point: `at` itself if it is a whole point, or the default with the coordinates that `at` names changed."""
     point = np.array(default, dtype=float)
     if at is None:
         return point
@@ -48,7 +48,7 @@ def fixed_point(at: Any, names: Sequence[str], default: np.ndarray) -> np.ndarra
 
 
 def grid_points(axes: Mapping[int, np.ndarray], origin: np.ndarray) -> np.ndarray:
-    """All combinations of the values along `axes`, the last axis fastest; other coordinates are those of `origin`."""
+    """All combinations of the values along `axes`, last axis fastest. `origin` gives the other coordinates."""
     sizes = [len(values) for values in axes.values()]
     if (total := int(np.prod(sizes, dtype=object))) > MOST_POINTS:
         raise ValueError(f"This grid has {total} points: take fewer values, or fewer coordinates.")
@@ -61,7 +61,7 @@ def grid_points(axes: Mapping[int, np.ndarray], origin: np.ndarray) -> np.ndarra
 def axes_of(points: np.ndarray, names: Sequence[str]) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """The values along each coordinate of a full grid, and for each cell of the grid the row of its point.
 
-    Coordinates with a single value are no axes: they have an array of one value and take no part in the shape.
+    Coordinates with a single value are not axes: they have an array of one value and do not count in the shape.
     """
     values, places = zip(*(_distinct(column) for column in points.T))
     shape = tuple(len(found) for found in values if len(found) > 1)
@@ -71,8 +71,8 @@ def axes_of(points: np.ndarray, names: Sequence[str]) -> tuple[dict[str, np.ndar
     if total != len(points) or len(np.unique(cells)) != total:
         sizes = listed([f"{len(found)} of {name}" for name, found in zip(names, values)], 6)
         raise ValueError(
-            f"These {len(points)} points are no grid. A grid has a point for every combination of the values of its "
-            f"coordinates, each once, and there are {sizes}. Make one with domain.grid({{{names[0]!r}: 50}}), or use "
+            f"These {len(points)} points are not a grid. A grid has one point for every combination of the values of "
+            f"its coordinates, and there are {sizes}. Make one with domain.grid({{{names[0]!r}: 50}}), or use "
             "to_pandas()."
         )
     rows = np.empty(total, dtype=int)
@@ -81,7 +81,7 @@ def axes_of(points: np.ndarray, names: Sequence[str]) -> tuple[dict[str, np.ndar
 
 
 def _distinct(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct values in order, and for each entry which of them it is; rounding makes no new value."""
+    """The distinct values in order, and for each entry the index of its value. Rounding errors are ignored."""
     order = np.argsort(column, kind="stable")
     ordered = column[order]
     tolerance = SAME * max(float(np.ptp(column)), float(np.max(np.abs(column))))

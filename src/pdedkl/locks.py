@@ -1,7 +1,7 @@
 """One process at a time in a folder.
 
-The lock is a file in the folder that the system unlocks when its process ends, however that happens. Where files cannot
-be locked, its presence is the lock, and that of a process that is gone is taken over.
+The lock is a file in the folder that the system unlocks when its process ends, even if it is killed. Where files cannot
+be locked, the existence of the file is the lock. If its process has ended, the lock is taken over.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ NAME = ".lock"
 
 
 class BusyError(RuntimeError):
-    """Another process is at work in a folder; the message says which."""
+    """Another process is using a folder. The message says which process."""
 
 
 @contextlib.contextmanager
 def locked(folder: str | Path) -> Iterator[None]:
-    """Hold a folder for this process. It is made if need be, and removed at the end if nothing was put into it.
+    """Lock a folder for this process. It is created if necessary, and then removed at the end if it is still empty.
 
     **Arguments:**
 
     - `folder`: the folder that only one process may change.
 
-    **Returns:** a context manager. It raises `BusyError` where another process holds the folder.
+    **Returns:** a context manager. It raises `BusyError` if another process has locked the folder.
     """
     path = Path(folder)
     made = [part for part in (path, *path.parents) if not part.exists()]
@@ -51,7 +51,10 @@ def locked(folder: str | Path) -> Iterator[None]:
 
 
 def _taken(file: Path) -> int:
-    """The descriptor of the lock file, ours now; opened anew where its last holder has removed it meanwhile."""
+    """The descriptor of the lock file, locked by this process.
+
+    If its last holder removed the file in the meantime, it is opened again.
+    """
     while True:
         descriptor = _opened(file)
         try:
@@ -72,12 +75,12 @@ def _opened(file: Path) -> int:
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(f"{file} is no regular file and cannot be a lock: remove it.")
+        raise OSError(f"{file} is not a regular file and cannot be a lock: remove it.")
     return descriptor
 
 
 def _lock(descriptor: int) -> bool:
-    """Whether the file is ours now."""
+    """Try to lock the file. Returns whether this process has the lock."""
     if fcntl is not None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -90,7 +93,10 @@ def _lock(descriptor: int) -> bool:
 
 
 def _left(file: Path, descriptor: int) -> None:
-    """Remove the file before it is unlocked, since afterwards it may be another's. Windows removes no open file."""
+    """Remove and unlock the file.
+
+    It is removed first, since another process may lock it afterwards. Windows cannot remove an open file.
+    """
     if os.name == "posix":
         file.unlink(missing_ok=True)
     os.close(descriptor)
@@ -104,7 +110,7 @@ def _read(descriptor: int) -> bytes:
 
 
 def _alive(holder: bytes) -> bool:
-    """Whether the process that a lock file names may still run. One of another machine may."""
+    """Whether the process that a lock file names may still be running. On another machine this is not known: true."""
     number, _, host = holder.decode(errors="replace").strip().partition(" ")
     if not number.isdecimal() or host != socket.gethostname():
         return bool(holder.strip())
@@ -115,7 +121,7 @@ def _alive(holder: bytes) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        pass  # it runs, for another user
+        pass  # it is running, as another user
     return True
 
 
@@ -129,6 +135,6 @@ def _busy(file: Path, holder: bytes) -> BusyError:
     number, _, host = holder.decode(errors="replace").strip().partition(" ")
     who = f"process {number} on {host}" if number.isdecimal() and host else "another process"
     return BusyError(
-        f"{file.parent} is in use by {who}: wait until that has ended, or name another folder. Nothing was changed."
+        f"{file.parent} is in use by {who}: wait until it has ended, or name another folder. Nothing was changed."
         + ("" if fcntl is not None else f" If it has ended already, delete {file}.")
     )

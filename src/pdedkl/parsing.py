@@ -1,4 +1,4 @@
-"""JSON from files that may be damaged: limited in size and depth, and one sentence for what is wrong."""
+"""JSON from files that may be damaged: limited in size and depth, with errors of one sentence."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import math
 from pathlib import Path
 from typing import Any
 
-MOST_BYTES = 2**26  # of one file; the longest that are written here have some hundred kilobytes
-MOST_LEVELS = 200  # of lists and dictionaries inside each other; whoever walks through them needs a few calls for each
+MOST_BYTES = 2**26  # of one file; the largest files of pdedkl have some hundred kilobytes
+MOST_LEVELS = 200  # of nested lists and dictionaries; recursive readers need a few calls for each level
 
 
 def read_json(path: str | Path) -> Any:
-    """What a JSON file holds.
+    """The content of a JSON file.
 
     **Arguments:**
 
     - `path`: the file, which needs to be a regular one.
 
-    **Returns:** dictionaries, lists, text, finite numbers, truth values and None. Whatever is wrong with the content is
-    a `ValueError` that names the file; a file that the system does not give out is an `OSError`.
+    **Returns:** dictionaries, lists, text, finite numbers, truth values and None. Wrong content raises a `ValueError`
+    that names the file; a file that cannot be opened raises an `OSError`.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
@@ -32,15 +32,15 @@ def read_json(path: str | Path) -> Any:
 
 
 def parse_json(text: str | bytes, what: str, finite: bool = True) -> Any:
-    """What JSON holds; `what` names it in the `ValueError` that is raised for anything else.
+    """The content of a JSON text. Anything else raises a `ValueError`, in which `what` names the text.
 
-    Python writes `NaN` and `Infinity`, which are no JSON; they are read unless all numbers need to be `finite`.
+    Python writes `NaN` and `Infinity`, which are not JSON; they are read only if `finite` is false.
     """
     try:
         found = json.loads(text, parse_constant=_refused if finite else None, parse_float=_finite if finite else None)
     except RecursionError:
         raise _too_deep(what) from None
-    except ValueError as error:  # of the decoder, of a number, or of bytes that are no text
+    except ValueError as error:  # from the decoder, from a number, or from bytes that are not text
         raise ValueError(f"{what} needs to be JSON and is not: {shortened(error)}.") from None
     level = [found]
     for _ in range(MOST_LEVELS):
@@ -51,7 +51,7 @@ def parse_json(text: str | bytes, what: str, finite: bool = True) -> Any:
 
 
 def shortened(text: object, most: int = 200) -> str:
-    """Part of a text that somebody else has written, for a sentence about it."""
+    """A text of at most about `most` characters, for error messages: the middle of a longer one is left out."""
     whole = str(text).rstrip(".")
     return whole if len(whole) <= most else f"{whole[: most // 2]} … {whole[-most // 2 :]}"
 
@@ -61,11 +61,11 @@ def _parts(item: dict[str, Any] | list[Any]) -> Any:
 
 
 def _too_deep(what: str) -> ValueError:
-    return ValueError(f"{what} needs to be JSON of at most {MOST_LEVELS} levels inside each other, and has more.")
+    return ValueError(f"{what} needs to be JSON with at most {MOST_LEVELS} nested levels, and has more.")
 
 
 def _refused(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def _finite(text: str) -> float:

@@ -5,7 +5,7 @@ import sys
 
 
 def enable_float64() -> None:
-    """Turn JAX's 64-bit mode on, unless the user has explicitly forced it off; JAX need not be imported for it."""
+    """Turn JAX's 64-bit mode on, without importing JAX. An error if the user has explicitly forced it off."""
     forced = os.environ.get("JAX_ENABLE_X64", "").strip().lower()
     if forced in {"0", "false", "f", "off", "no", "n"}:
         raise RuntimeError(

@@ -1,4 +1,4 @@
-"""Parts of a domain: its interior, faces, spheres, and points spread evenly over them."""
+"""Parts of a domain (its interior, faces and spheres), and points spread evenly over them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Piece:
 class Region:
     """A union of faces and spheres of a domain, or its interior where `pieces` is empty.
 
-    A face of some coordinates is that face times the whole range of all the others, time and parameters included.
-    `budget` is which of the three numbers of points it takes from: boundary, initial or source.
+    On a face, all other coordinates have their whole range, time and parameters included. `budget` says which of the
+    three numbers of points it is sampled from: boundary, initial or source.
     """
 
     domain: Domain
@@ -35,7 +35,7 @@ class Region:
 
     @property
     def log_areas(self) -> np.ndarray:
-        """Of each piece. A face has `volume / width`, a sphere of radius `r` in `k` dimensions `volume · k / r`."""
+        """The log area of each piece: `volume / width` for a face, `volume · k / r` for a sphere in `ℝᵏ`."""
         widths = self.domain.upper - self.domain.lower
         balls = [self.domain.ball_at(p.indices[0]) for p in self.pieces]
         ratio = [len(p.indices) / b.radius if b else 1.0 / widths[p.indices[0]] for p, b in zip(self.pieces, balls)]
@@ -47,16 +47,16 @@ class Region:
 
     @property
     def cube_dim(self) -> int:
-        """How many numbers in [0, 1] make a point: one chooses the piece."""
+        """How many numbers in [0, 1] determine a point. The first one chooses the piece."""
         return self.domain.dim + 1
 
     @property
     def finite(self) -> bool:
-        """In one dimension a boundary is one or two points."""
+        """Whether the region is one or two points: a boundary in one dimension."""
         return bool(self.pieces) and self.domain.dim == 1
 
     def from_cube(self, cube: np.ndarray) -> np.ndarray:
-        """Points of the unit cube to points of the region; uniform ones, and evenly spread ones, stay so."""
+        """Map points of the unit cube to the region. Uniform or evenly spread points stay uniform or evenly spread."""
         points = self.domain.from_cube(cube[:, 1:])
         if not self.pieces:
             return points
@@ -65,7 +65,7 @@ class Region:
         lower, upper = self.domain.lower, self.domain.upper
         order = np.argsort(chosen, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(chosen[order])) + 1):
-            if len(rows):  # those of one piece
+            if len(rows):  # the rows of one piece
                 piece = self.pieces[chosen[rows[0]]]
                 points[rows] = self._onto(piece, points[rows], lower if piece.side == "lower" else upper)
         return points
@@ -76,7 +76,7 @@ class Region:
         return np.array([end for p in self.pieces for end in ends.get(p.side or "", [*ends["lower"], *ends["upper"]])])
 
     def coordinates(self) -> Coordinates:
-        """All coordinates of the groups whose faces these are: where normals live."""
+        """All coordinates of the groups whose faces belong to the region. Normals are vectors in these coordinates."""
         touched = {i for piece in self.pieces for i in piece.indices}
         groups = [x for x in map(self.domain.coordinates, self.domain.names) if touched & set(x.indices)]
         if len(groups) == 1:
@@ -85,7 +85,7 @@ class Region:
         return type(groups[0])(",".join(x.name for x in groups), indices, self.domain.layout)
 
     def _onto(self, piece: Piece, points: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """Points moved onto a face, where its coordinate is at its `end`, or onto a sphere."""
+        """Points moved onto a face, by setting its coordinate to `end`, or onto a sphere."""
         index = np.asarray(piece.indices)
         ball = self.domain.ball_at(piece.indices[0])
         if ball is None:
@@ -104,7 +104,7 @@ class Region:
 def uniform_in_ball(cube: np.ndarray) -> np.ndarray:
     """`F(|z|)^{1/k} z/|z|` with `z` normal and `F` the distribution of its length: uniform in the unit ball.
 
-    It takes as many numbers as the ball has dimensions, so that evenly spread points of the cube stay evenly spread.
+    It uses one number for each dimension of the ball, so that evenly spread points of the cube stay evenly spread.
     """
     k = cube.shape[1]
     z = ndtri(np.clip(cube, 1e-300, 1 - 1e-16))

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-# What one line may hold; the rest of a list becomes "…".
+# The most characters of one line; the rest becomes "…".
 WIDTH = 200
 
 Rows = dict[str, str]
@@ -21,7 +21,7 @@ class Shown(abc.ABC):
 
     @abc.abstractmethod
     def _described(self) -> tuple[str, Rows] | None:
-        """A title and rows by name; `None` inside compiled programs, where numbers are not known."""
+        """A title and named rows; `None` while JAX traces a program, where numbers are not known."""
 
     def __repr__(self) -> str:
         found = self._described()
@@ -45,7 +45,7 @@ class Shown(abc.ABC):
 
 
 class Written:
-    """For results that are written out by `str`: the same text in a terminal and in a notebook."""
+    """For results that `str` describes in full: the same text in a terminal and in a notebook."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -55,7 +55,7 @@ class Written:
 
 
 def known(*values: Any) -> bool:
-    """Whether all of these hold numbers: no tracers, no shapes that stand for arrays, nothing taken out."""
+    """Whether all leaves are numbers: no tracers, no shapes in place of arrays, no `None`."""
     leaves = jax.tree.leaves(values, is_leaf=lambda leaf: leaf is None)
     return all(
         isinstance(leaf, np.ndarray | np.generic | jax.Array | bool | int | float)
@@ -71,20 +71,20 @@ def shortened(text: str, width: int = WIDTH) -> str:
 
 
 def listed(items: Sequence[str], most: int = 4) -> str:
-    """The first few, and how many more there are."""
+    """The first `most` items, and the number of the others."""
     more = len(items) - most
     return ", ".join([*items[:most], *([f"and {more} more"] if more > 0 else [])])
 
 
 def span(values: Any) -> str:
-    """The smallest and the largest of some numbers; one number if they are alike."""
+    """The smallest and the largest of some numbers; one number if both print the same."""
     numbers = np.asarray(values, dtype=float)
     low, high = f"{numbers.min():.4g}", f"{numbers.max():.4g}"
     return low if low == high else f"{low} to {high}"
 
 
 def over(layout: Sequence[tuple[str, int]]) -> str:
-    """The coordinates of a space in few words: `x[0:50], t`."""
+    """The coordinates of a space in short form: `x[0:50], t`."""
     return ", ".join(f"{name}[0:{size}]" if size > 1 else name for name, size in layout)
 
 

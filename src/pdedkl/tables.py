@@ -24,16 +24,16 @@ DELIMITERS = ",;\t"
 
 
 class TableError(ValueError):
-    """A table that cannot be used as it is: which file, which row and column, and what to do."""
+    """A table that cannot be used. The message names the file, the row and column, and what to do."""
 
 
 class MissingColumnError(TableError):
-    """A table that has no column of the name asked for."""
+    """A table has no column with the requested name."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns by name, and for each row the number it has in its file (a spreadsheet counts the header as row 1)."""
+    """Columns by name, and the number of each row in its file (a spreadsheet counts the header as row 1)."""
 
     path: Path
     columns: dict[str, np.ndarray]
@@ -47,7 +47,7 @@ class Table:
 
 
 def read_table(path: str | os.PathLike[str], names: Sequence[str]) -> Table:
-    """The columns of these names, all of finite numbers. In NPZ files a two-dimensional array is several columns."""
+    """The columns with these names, all of finite numbers. In NPZ files a two-dimensional array is several columns."""
     table = next(_tables(path, names, None))
     if len(table.rows) == 0:
         raise TableError(f"{table.path} has no rows of data.")
@@ -66,12 +66,12 @@ def _tables(path: str | os.PathLike[str], names: Sequence[str], size: int | None
     file = Path(path)
     kind = KINDS.get(file.suffix.lower(), None if file.suffix else "csv")
     if kind is None:
-        raise TableError(f"{file} is of no known kind: tables are {', '.join(KINDS)} files.")
+        raise TableError(f"{file} has an unknown ending: tables are {', '.join(KINDS)} files.")
     if not file.exists() or file.is_dir():
         raise FileNotFoundError(f"There is no table {file}: check the path, which is relative to {Path.cwd()}.")
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"Columns go by name: got {name!r}.")
+            raise TypeError(f"Columns are given by name: got {name!r}.")
     read = {"csv": _read_csv, "parquet": _read_parquet, "npz": _read_npz}[kind]
     for table in read(file, list(dict.fromkeys(names)), size):
         _check_finite(table)
@@ -86,7 +86,7 @@ def _check_finite(table: Table) -> None:
 
 
 def check_inside(table: Table, points: np.ndarray, domain: Any) -> None:
-    """Every point in the domain; the first that is not is named by its row."""
+    """Check that every point is in the domain. The error names the row of the first point outside."""
     if points.shape[1] != domain.dim:
         raise TableError(
             f"`coordinates` gives {points.shape[1]} columns of {table.path} and the domain has {domain.dim} "
@@ -101,7 +101,7 @@ def check_inside(table: Table, points: np.ndarray, domain: Any) -> None:
 
 
 def check_noise(table: Table, name: str) -> None:
-    """A column of standard deviations."""
+    """Check that a column holds standard deviations."""
     noise = table.columns[name]
     if noise.ndim != 1 or np.any(noise < 0):
         index = int(np.flatnonzero(noise < 0)[0]) if noise.ndim == 1 else 0
@@ -128,7 +128,7 @@ def _read_csv(file: Path, names: list[str], size: int | None) -> Iterator[Table]
 
 
 def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file that are not blank, by number. The first tells what its cells are separated by."""
+    """The rows of a CSV file that are not blank, with their numbers. The first row determines the delimiter."""
     try:
         with file.open(newline="", encoding="utf-8-sig") as text:
             stream = _lines(file, text)
@@ -137,22 +137,22 @@ def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
                 blank.append(first)
                 if first.strip():
                     break
-            plain = re.sub(r'"[^"]*"', "", blank[-1] if blank else "")  # names in quotes may hold anything
+            plain = re.sub(r'"[^"]*"', "", blank[-1] if blank else "")  # names in quotes may contain delimiters
             reader = csv.reader(chain(blank, stream), delimiter=max(DELIMITERS, key=plain.count))
             for row, record in enumerate(reader, start=1):
                 if any(cell.strip() for cell in record):
                     yield row, record
     except UnicodeDecodeError as error:
-        raise TableError(f"{file} is no text in UTF-8 ({error.reason}): save it as CSV in UTF-8.") from None
+        raise TableError(f"{file} is not text in UTF-8 ({error.reason}): save it as CSV in UTF-8.") from None
     except csv.Error as error:
-        raise TableError(f"{file} is no CSV: {error}.") from None
+        raise TableError(f"{file} is not valid CSV: {error}.") from None
 
 
 def _lines(file: Path, stream: TextIO) -> Iterator[str]:
-    """Line by line, of a length that a table may have: a file without line ends is not read into memory."""
+    """The lines of a file. Too long a line is refused: a file without line ends would fill the memory."""
     while line := stream.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE and not line.endswith("\n"):
-            raise TableError(f"{file} is no CSV: it has a line of more than {LONGEST_LINE} characters.")
+            raise TableError(f"{file} is not valid CSV: it has a line of more than {LONGEST_LINE} characters.")
         yield line
 
 
@@ -165,9 +165,9 @@ def _number(file: Path, row: int, name: str, cell: str) -> float:
         value = float(text.replace("_", "?"))
     except ValueError:
         comma = " Write decimals with a point." if "," in text else ""
-        raise TableError(f"{place}: {shortened(text)!r} is no number.{comma}") from None
+        raise TableError(f"{place}: {shortened(text)!r} is not a number.{comma}") from None
     if not np.isfinite(value):
-        raise TableError(f"{place}: {shortened(text)!r} is not finite. Repair it or remove the row.")
+        raise TableError(f"{place}: {shortened(text)!r} is not finite. Correct it or remove the row.")
     return value
 
 
@@ -188,11 +188,11 @@ def _read_parquet(file: Path, names: list[str], size: int | None) -> Iterator[Ta
                 yield Table(file, {name: np.zeros(0) for name in names}, np.zeros(0, dtype=int))
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
         why = (str(error).splitlines() or ["it is damaged"])[0]
-        raise TableError(f"{file} is no Parquet file that can be read: {shortened(why)}.") from None
+        raise TableError(f"{file} is not a readable Parquet file: {shortened(why)}.") from None
 
 
 def _parquet_part(file: Path, part: Any, stored: dict[str, str], done: int) -> Table:
-    """Some rows of the file, `done` of which came before; `stored` are the columns for the names asked for."""
+    """Some rows of the file, after `done` earlier ones. `stored` maps the requested names to columns of the file."""
     import pyarrow
 
     columns: dict[str, np.ndarray] = {}
@@ -208,14 +208,14 @@ def _parquet_part(file: Path, part: Any, stored: dict[str, str], done: int) -> T
 
 
 def _read_npz(file: Path, names: list[str], size: int | None) -> Iterator[Table]:
-    """Whole, whatever the size of parts: an archive is unpacked at once."""
+    """The whole table as one part, since an archive is unpacked at once. `size` is ignored."""
     try:
         with opened(file) as archive:
             stored = _check_columns(file, names, archive.names)
             arrays = {asked: archive.array(name) for asked, name in zip(names, stored)}
     except ArchiveError as error:
         raise TableError(f"{error} Save it again, with numpy.savez.") from None
-    # An array without columns may claim any number of rows.
+    # An empty array may claim any number of rows.
     lengths = {name: len(array) if array.ndim and array.size else 0 for name, array in arrays.items()}
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):
@@ -231,7 +231,7 @@ def _read_npz(file: Path, names: list[str], size: int | None) -> Iterator[Table]
 
 
 def _check_columns(file: Path, names: list[str], present: Sequence[str]) -> list[str]:
-    """The columns of the file that hold what is asked for; each has to be there, once."""
+    """The columns of the file for the requested names. Each has to exist exactly once."""
     stored = stored_names(names, present)
     for name in stored:
         if name not in present:
@@ -247,7 +247,7 @@ def _check_columns(file: Path, names: list[str], present: Sequence[str]) -> list
 
 
 def _refuse(table: Table, index: int, name: str, what: str) -> None:
-    raise TableError(f"{table.row(index)}, column {name!r}: the value {what}. Repair it or remove the row.")
+    raise TableError(f"{table.row(index)}, column {name!r}: the value {what}. Correct it or remove the row.")
 
 
 def _names(domain: Any) -> str:

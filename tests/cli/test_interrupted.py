@@ -86,7 +86,7 @@ def state(folder):
 STAGES = [
     ("training", 1, (True, True, "interrupted"), "best model so far: pdedkl predict works"),
     ("training", 2, (True, False, "interrupted"), "The report was skipped; make it with: pdedkl report"),
-    ("training", 3, (False, False, "no metrics"), "go on with: pdedkl resume"),
+    ("training", 3, (False, False, "no metrics"), "continue with: pdedkl resume"),
     ("compile", 1, (True, True, "interrupted"), "best model so far: pdedkl predict works"),
     ("compile", 2, (True, False, "interrupted"), "The report was skipped"),
     ("fit begins", 1, (True, False, "a callback asked for it"), "best model so far: pdedkl predict works"),

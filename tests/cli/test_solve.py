@@ -87,7 +87,7 @@ def test_predictions_of_a_table_longer_than_a_block(run, tmp_path, capsys, monke
         ("x[0]\n0.5\n", "no column 'x[1]'"),
         ("x1\n0.5\n", "no column 'x[0]'"),
         ("x0,x1\n0.5,0.5\n", "Rename x0, x1."),
-        ("x[0],x[1]\n0.5,0.5\n0.5,half\n", "row 3, column 'x[1]': 'half' is no number"),
+        ("x[0],x[1]\n0.5,0.5\n0.5,half\n", "row 3, column 'x[1]': 'half' is not a number"),
         ("x[0],x[1]\n0.5\n", "row 2: 1 cells, and the header has 2"),
         ("x1,x2\n", "no rows"),
         ("", "needs the names of its columns"),

@@ -146,7 +146,7 @@ def test_a_file_that_needs_its_neighbours_is_refused_before_anything_is_written(
     (tmp_path / "helper_of_mine.py").write_text("")
     (tmp_path / "mine.py").write_text("import helper_of_mine\n" + PROBLEM.format(operator=PLAIN))
     assert status("solve", tmp_path / "mine.py", "--out", tmp_path / "run") == 2
-    assert "A run keeps this one file" in capsys.readouterr().err and not (tmp_path / "run").exists()
+    assert "A run keeps only this one file" in capsys.readouterr().err and not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("name", ["../secret.csv", "/etc/passwd", "data/1-link.csv"])

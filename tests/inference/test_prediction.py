@@ -75,7 +75,7 @@ def test_rounding_makes_no_new_value_of_a_coordinate():
     ids=["scattered", "one missing", "each twice"],
 )
 def test_what_is_no_grid_is_told_how_to_become_one(points):
-    with pytest.raises(ValueError, match=r"no grid.*every combination.*domain\.grid"):
+    with pytest.raises(ValueError, match=r"not a grid.*every combination.*domain\.grid"):
         POSTERIOR.predict(points).to_xarray()
 
 

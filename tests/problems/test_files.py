@@ -55,7 +55,7 @@ def test_every_name_is_listed_with_its_equation():
         (None, None, "No built-in problem None"),
         ("heat", 0, "`dim` needs at least one space dimension"),
         ("heat", 2.5, "`dim` needs a whole number"),
-        ("parametric-heat", 3, "1 space dimension and no other: leave `dim` out"),
+        ("parametric-heat", 3, "1 space dimension only: leave `dim` out"),
     ],
 )
 def test_unknown_names_and_dimensions_are_refused(name, dim, message):
@@ -98,7 +98,7 @@ def test_functions_of_a_file_travel_to_other_processes(tmp_path):
 @pytest.mark.parametrize(
     "text, line, message",
     [
-        ("x = 1\ny = (\n", 2, "line 2: this is no Python"),
+        ("x = 1\ny = (\n", 2, "line 2: this is not valid Python"),
         ("x = 1\n\ndef f():\n    return 1 / 0\nf()\n", 4, "line 4: ZeroDivisionError: division by zero"),
         ("import nothing_of_this_name\n", 1, "line 1: ModuleNotFoundError: No module named"),
         ("import pdedkl as pk\n\npk.Domain(x=(1, 0))\n", 3, "line 3: ValueError: `x` needs finite bounds"),
@@ -106,7 +106,7 @@ def test_functions_of_a_file_travel_to_other_processes(tmp_path):
         ("x = 1\n", None, "defines no `problem`"),
         ("problem = 3\n", None, "`problem` needs to be a pdedkl.Problem and is a int"),
         ("def problem(): ...\n", None, r"is a function; call it"),
-        ("pr\x00blem = 1", None, "this is no Python"),
+        ("pr\x00blem = 1", None, "this is not valid Python"),
     ],
 )
 def test_a_bad_file_gets_one_sentence(tmp_path, text, line, message):

@@ -257,7 +257,7 @@ def test_points_that_nothing_or_too_much_takes_are_refused():
     with pytest.raises(ValueError, match="no condition of problem is sampled there"):
         problem(conditions=[WALL]).sample(initial=5)
     faces = [pk.Dirichlet(DOMAIN.face(x, side), 0.0) for x in X for side in ("lower", "upper")]
-    with pytest.raises(ValueError, match="`boundary=3` does not reach for 4 conditions"):
+    with pytest.raises(ValueError, match="`boundary=3` is too few for 4 conditions"):
         problem(conditions=faces).sample(boundary=3)
     with pytest.raises(ValueError, match="relative to the spread of the values of u, and they have none"):
         problem(conditions=faces).sample(noise=0.1)

@@ -72,7 +72,7 @@ def test_areas_and_volumes():
 def test_where_time_begins_and_ends():
     np.testing.assert_array_equal(np.unique(points(BOX.initial(T), 10)[:, 2]), [0])
     np.testing.assert_array_equal(np.unique(points(BOX.final(T), 10)[:, 2]), [2])
-    with pytest.raises(ValueError, match=r"final face of t is no part of the boundary: use domain.initial\(t\)"):
+    with pytest.raises(ValueError, match=r"final face of t is not part of the boundary: use domain.initial\(t\)"):
         BOX.boundary(T)
 
 
@@ -115,7 +115,7 @@ def test_a_ball_knows_what_it_contains_and_prints():
         (lambda: pk.Ball([0, 0], 0), "positive radius: got 0"),
         (lambda: BALL.face(BX[0], "lower"), r"has no faces: use domain.boundary\(x\)"),
         (lambda: BALL.boundary(BX[:2]), r"has no faces"),
-        (lambda: BOX.face(X, "lower"), r"A face is of one coordinate and x has 2"),
+        (lambda: BOX.face(X, "lower"), r"A face needs one coordinate and x has 2"),
         (lambda: BOX.face(X[0], "left"), "'lower' or the 'upper'"),
         (lambda: BOX.boundary(BX), "x belongs to another domain"),
         (lambda: BOX.boundary(), "Name the coordinates"),

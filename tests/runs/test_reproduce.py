@@ -82,5 +82,5 @@ def test_workers_that_write_elsewhere_are_told_apart(runs, solved, monkeypatch):
             yield from ((job, None) for job in jobs)
 
     (runs.out / "heat-50" / "gp-1" / METRICS).unlink()
-    with pytest.raises(RunError, match=r"seed 1 was solved where .* is another folder: .* share"):
+    with pytest.raises(RunError, match=r"seed 1 was solved on a machine where .* is another folder: .* share"):
         runs.run(Elsewhere(), say=lambda _: None)

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. JAX is imported inside the commands that compute."""
+"""The command line: parse, call, print. JAX is imported only inside the commands that compute."""
 
 from .main import main
 

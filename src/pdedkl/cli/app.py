@@ -1,4 +1,4 @@
-"""The application, and what its commands share."""
+"""The application, and the helpers that its commands share."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def options(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
 ) -> None:
-    """`--debug` may stand anywhere; it is taken out before the rest is read."""
+    """`--debug` may stand anywhere: it is removed before the other arguments are parsed."""
 
 
 class RequestError(Exception):
-    """Something that the user can put right; told in one sentence."""
+    """A mistake that the user can correct, described in one sentence."""
 
 
 class Stopped(SystemExit):
-    """The end after Ctrl-C, once it was said what that has done."""
+    """Exit after Ctrl-C, when the message about it was printed already."""
 
     def __init__(self) -> None:
         super().__init__(130)
@@ -56,7 +56,7 @@ class Stopped(SystemExit):
 
 @contextmanager
 def mistakes() -> Iterator[None]:
-    """What goes wrong while a request is read is the user's mistake: one sentence, status 2."""
+    """Errors while a request is read are the user's mistakes: they end with one sentence and status 2."""
     from ..runs.folder import RunError
 
     try:
@@ -68,7 +68,7 @@ def mistakes() -> Iterator[None]:
 
 @contextmanager
 def held(lock: AbstractContextManager[None]) -> Iterator[None]:
-    """A lock for the block. That a folder cannot be had is a mistake in asking; what goes wrong in the block is not."""
+    """Hold a lock during the block. Only an error in taking the lock counts as the user's mistake."""
     with ExitStack() as stack:
         with mistakes():
             stack.enter_context(lock)
@@ -76,22 +76,22 @@ def held(lock: AbstractContextManager[None]) -> Iterator[None]:
 
 
 def console(*, error: bool = False) -> Any:
-    """Where tables and sentences go. What a user has named may hold brackets and colons: nothing in it is markup."""
+    """A console for tables and sentences. Markup is off, because names may contain brackets and colons."""
     from rich.console import Console
 
     return Console(stderr=error, highlight=False, markup=False, emoji=False)
 
 
 def tell(text: str, style: str | None = None) -> None:
-    """A line for the person who waits, on standard error. It is not wrapped, so that paths can be copied."""
+    """Print a line for the user on standard error. It is not wrapped, so that paths can be copied."""
     if style is None:
-        print(clean(text), file=sys.stderr, flush=True)  # above the table of a training that is under way
+        print(clean(text), file=sys.stderr, flush=True)  # appears above the progress table of a running training
     else:
         console(error=True).print(clean(text), style=style, soft_wrap=True)
 
 
 def print_json(text: str) -> None:
-    """JSON on standard output as it is, or with escapes where that cannot show its characters."""
+    """JSON on standard output, with escapes if its encoding does not have all characters."""
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Text for terminals that cannot show every character, and that some characters would steer."""
+"""Text for terminals that cannot show every character, without control characters."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ PLAIN = {
 
 
 def forgive() -> None:
-    """Printing never fails for a character: it is written in plain letters, or by its number."""
+    """Make printing never fail: a character that cannot be encoded becomes plain letters, or its code number."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=ERRORS)
 
 
 def clean(text: str) -> str:
-    """Text of a user's, on one line, without the characters that would steer the terminal."""
+    """The user's text on one line, with control characters of the terminal escaped."""
     return "".join(c if c.isprintable() else " " if c.isspace() else c.encode("unicode_escape").decode() for c in text)
 
 
 def shown(text: str, encoding: str) -> str:
-    """Clean text in the characters of an encoding, for tables: replaced later, it would shift their columns."""
+    """Clean text in the characters of an encoding. For tables: replacing characters later would shift the columns."""
     return clean(text).encode(encoding, ERRORS).decode(encoding)
 
 

@@ -1,4 +1,4 @@
-"""Commands around runs: problems, new, predict, report, compare."""
+"""Commands that do not train: problems, new, predict, report, compare."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def problems() -> None:
 
 @app.command()
 def new(path: Annotated[Path, typer.Argument(help="The file to write, such as my_problem.py.")]) -> None:
-    """Write a commented template of a problem of your own; it runs as it stands."""
+    """Write a commented template for your own problem. It runs without changes."""
     from ..files import write_atomically
     from ..problems import template
 
@@ -63,13 +63,13 @@ def predict(
         count = predict_table(predictor(found, trust), points, out)
         if not found.finished:
             tell(f"{folder} was stopped: these are predictions of its best model so far.")
-    # What is no file may be standard output itself, which then holds the predictions.
+    # If `out` is not a regular file, it may be standard output, which then holds the predictions.
     typer.echo(clean(f"{count} point{'s' * (count != 1)}: {out}"), err=not out.is_file() or out.is_symlink())
 
 
 @app.command()
 def report(folder: Annotated[Path, FOLDER], trust: Annotated[bool, TRUST] = False) -> None:
-    """Make figures and report of a run anew."""
+    """Write the figures and the report of a run again."""
     from ..cache import use_compilation_cache
     from ..runs.folder import REPORT, Folder
     from ..runs.solve import opened

@@ -1,4 +1,4 @@
-"""Ctrl-C during a run: the first ends training, the next skips the report, and one more ends everything at once."""
+"""Ctrl-C during a run: the first ends training, the second skips the report, the third ends everything at once."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from .app import tell
 SKIPPED = "The report will be skipped."
 SAID = {
     "training": [
-        "Stopping after the step under way; the best model so far is then saved. Ctrl-C again skips the report.",
+        "Stopping after the current step; the best model so far is then saved. Ctrl-C again skips the report.",
         f"{SKIPPED} Ctrl-C once more ends at once, and saves nothing.",
     ],
     "measuring": [SKIPPED, SKIPPED],
-    "report": [],  # it ends at once, and that is said
+    "report": [],  # it ends at once, and _report prints that
 }
 AT_ONCE = 3  # presses
 GLANCE = 0.1  # seconds
 
 
 class Interrupts:
-    """What a run does on Ctrl-C depends on its `stage`: training, measuring, report.
+    """Handles Ctrl-C, depending on the `stage` of the run: training, measuring, report.
 
-    During training the first one reaches the trainer (`training/monitor.py`), which ends after its step. All others
-    come here. While a program is being compiled Python hears nothing, and of several presses then only the last. So
-    the system itself notes them in a socket, where a thread counts them and answers at once.
+    During training, the trainer (`training/monitor.py`) handles the first Ctrl-C and ends after its step. This class
+    handles all others. During a compilation Python handles no signals, and afterwards it sees several presses as one.
+    So the operating system writes each press to a socket, where a thread counts them and answers at once.
     """
 
     def __init__(self) -> None:
@@ -42,16 +42,16 @@ class Interrupts:
 
     @property
     def skip(self) -> bool:
-        """Whether the report is to be skipped: after a second press, or a first one that training did not take."""
+        """Whether to skip the report: after a second press, or a first press that training did not handle."""
         return self.heard or self._count() > 1
 
     def asked(self, _: Any) -> bool:
-        """Ends training that was told to stop before it had begun to listen: for the callbacks of a fit."""
+        """A callback for `fit`. It ends training if Ctrl-C was pressed before training handled it."""
         return self.heard
 
     @contextmanager
     def handled(self) -> Iterator[None]:
-        """Hear Ctrl-C in the block."""
+        """Handle Ctrl-C during the block."""
         if threading.current_thread() is not threading.main_thread():
             yield  # signals come to the main thread only
             return

@@ -1,6 +1,6 @@
-"""Where the command line starts, and how it ends.
+"""The entry point of the command line, and its exit status.
 
-0 if all went well, 1 for a run that failed or a folder in use, 2 for a mistake in asking, 130 after Ctrl-C.
+0 for success, 1 for a run that failed or a folder in use, 2 for a mistake in the request, 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .encoding import clean, forgive
 
 __all__ = ["inspect", "reproduce", "solve"]  # importing them adds their commands
 
-# The base of all complaints about arguments: click's own class, or that of the copy that newer versions of typer carry.
+# The base class of errors about arguments: from click, or from the copy of click inside newer versions of typer.
 Complaint: type[Any] = typer.BadParameter.__mro__[2]
 
 
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
     if "--debug" not in given:
         sys.excepthook = _one_sentence
     try:
-        # Not app(…), which would set a hook of its own.
+        # Not app(…), which would set its own sys.excepthook.
         code = _command()([item for item in given if item != "--debug"], "pdedkl", standalone_mode=False)
         sys.stdout.flush()
     except RequestError as error:
@@ -47,17 +47,17 @@ def main(arguments: list[str] | None = None) -> None:
     except OSError as error:
         if error.filename is not None or error.errno not in (errno.ENOSPC, errno.EPIPE, errno.EIO):
             raise
-        # All files are written under their names (files.py), so this is what was printed.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python fails once more at its end
+        # Errors of files carry a file name (files.py), so this error comes from standard output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would fail again at exit
         _end(1, f"could not write to standard output: {error.strerror}.")
     else:
-        # typer returns the status of an Exit that it has caught, which is 130 for Ctrl-C.
+        # typer returns the status of an Exit that it has caught; 130 means Ctrl-C.
         if isinstance(code, int) and code:
             _end(code, "stopped." if code == 130 else "")
 
 
 def _command() -> Any:
-    """The commands, with flags shown as what they are: an option without a value."""
+    """The commands, with flags shown as options without a value."""
     group = typer.main.get_command(app)
     context = group.context_class(group)
     for command in (group, *getattr(group, "commands", {}).values()):
@@ -68,7 +68,7 @@ def _command() -> Any:
 
 
 def _one_sentence(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> Any:
-    """For whatever went wrong inside; Python then ends with status 1."""
+    """Report an unexpected error in one sentence. Python then ends with status 1."""
     text = " ".join(str(error).split()) or kind.__name__
     _say(f"{text} ({kind.__name__}; --debug shows where)")
 

@@ -1,4 +1,4 @@
-"""The command that makes the paper's table again."""
+"""The command that reproduces the paper's table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def reproduce(
     seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of each cell; the table has their median.")] = 3,
     workers: Annotated[int, typer.Option(metavar="N", min=1, help="Runs at a time, each in a process.")] = 1,
     scheduler: Annotated[str | None, SCHEDULER] = None,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of runs and tables; it goes on there.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of runs and tables; it continues there.")] = Path(
         "runs/reproduce"
     ),
 ) -> None:

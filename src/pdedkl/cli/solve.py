@@ -40,25 +40,25 @@ FOLDER = typer.Argument(help="The folder of a run.")
 DIM = typer.Option(metavar="N", min=1, help="Dimension of space, for built-in problems.")
 MODEL = typer.Option(help="Deep kernel, linear map, or Gaussian process.")
 RECIPE = typer.Option(help="How to train: ours, or as in the paper.")
-BOUNDARY = typer.Option(metavar="N", min=0, help="Points on the boundary; by default the problem says.")
-INITIAL = typer.Option(metavar="N", min=0, help="Points at the initial time; by default the problem says.")
-SOURCE = typer.Option(metavar="N", min=0, help="Points of the source; by default the problem says.")
+BOUNDARY = typer.Option(metavar="N", min=0, help="Points on the boundary; by default as the problem says.")
+INITIAL = typer.Option(metavar="N", min=0, help="Points at the initial time; by default as the problem says.")
+SOURCE = typer.Option(metavar="N", min=0, help="Points of the source; by default as the problem says.")
 NOISE = typer.Option(metavar="X", min=0.0, help="Noise on the values of u, relative to their standard deviation.")
 SAMPLER = typer.Option(metavar="NAME", help=f"How points are placed: {', '.join(Sampler)}.")
 DATA = typer.Option(
     metavar="FILE",
     help="A table of measured values: columns x[0], x[1], …, t (as in Python), u, and noise if it is known. "
-    "May be given again.",
+    "May be given several times.",
 )
 SEED = typer.Option(metavar="N", min=0, help="The seed of all random numbers.")
 LATENT_DIM = typer.Option(metavar="N", min=1, help="Latent coordinates; chosen by default.")
 OUT = typer.Option(metavar="FOLDER", help="The folder of the run; by default runs/PROBLEM-… .")
 ACCURACY = typer.Option(
-    metavar="X", help="Stop once values follow from each other with this relative error, such as 1e-2."
+    metavar="X", help="Stop once values are predicted from the others with this relative error, such as 1e-2."
 )
-ENGINE = typer.Option(help="How covariances are computed; autodiff is for operators of order three and more.")
+ENGINE = typer.Option(help="How covariances are computed; operators of order three or more need autodiff.")
 FORCE = typer.Option("--force", help="Replace the run that the folder holds.")
-JSON = typer.Option("--json", help="Print metrics.json on standard output, and all else on standard error.")
+JSON = typer.Option("--json", help="Print metrics.json on standard output, and everything else on standard error.")
 COUNT = {"metavar": "N", "min": 1}
 
 
@@ -116,7 +116,7 @@ def solve(
 def resume(
     folder: Annotated[Path, FOLDER], trust: Annotated[bool, TRUST] = False, json: Annotated[bool, JSON] = False
 ) -> None:
-    """Go on with a run that was stopped or killed; its result is the same as if it had not been."""
+    """Continue a run that was stopped or killed. The result is the same as without the interruption."""
     from ..runs.folder import REPORT, Folder
     from .inspect import report
 
@@ -142,10 +142,10 @@ def resume(
 def search(
     problem: Annotated[str, PROBLEM],
     dim: Annotated[int | None, DIM] = None,
-    latent_dims: Annotated[str, typer.Option(metavar="LIST", help="What to choose from: 1-20, or 1,2,4,8.")] = "1-20",
-    initial_evaluations: Annotated[int, typer.Option(**COUNT, help="Random values to begin with.")] = 4,
-    evaluations: Annotated[int, typer.Option(**COUNT, help="Values to train in all.")] = 10,
-    acquisition: Annotated[str, typer.Option(metavar="NAME", help="How the next is chosen: ei, ucb or pi.")] = "ei",
+    latent_dims: Annotated[str, typer.Option(metavar="LIST", help="Values to choose from: 1-20, or 1,2,4,8.")] = "1-20",
+    initial_evaluations: Annotated[int, typer.Option(**COUNT, help="How many random values to begin with.")] = 4,
+    evaluations: Annotated[int, typer.Option(**COUNT, help="How many values to train in total.")] = 10,
+    acquisition: Annotated[str, typer.Option(metavar="NAME", help="How values are chosen: ei, ucb or pi.")] = "ei",
     workers: Annotated[int, typer.Option(**COUNT, help="Values to train at a time, each in a process.")] = 1,
     scheduler: Annotated[str | None, SCHEDULER] = None,
     model: Annotated[Model, MODEL] = Model.dkl,
@@ -155,7 +155,7 @@ def search(
     source: Annotated[int | None, SOURCE] = None,
     noise: Annotated[float, NOISE] = 0.0,
     seed: Annotated[int, SEED] = 0,
-    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Folder of its state and plot.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Folder for its state and plot.")] = None,
 ) -> None:
     """Find the latent dimension by Bayesian optimisation of the training objective."""
     from ..jobs import open_pool
@@ -199,7 +199,7 @@ def search(
                 progress=True,
             )
         except KeyboardInterrupt:
-            tell("Stopped; the same command goes on where it was.")
+            tell("Stopped; the same command continues the search.")
             raise Stopped from None
         typer.echo(result.table())
         typer.echo(f"best latent dimension: {result.best['latent_dim']}")
@@ -208,7 +208,7 @@ def search(
 
 
 def _check(config: Any, folder: Any = None, trust: bool = False) -> Any:
-    """Build problem and data once before anything is written, so that mistakes cost nothing."""
+    """Build problem and data before anything is written, so that mistakes are found early."""
     tell("reading the problem …", style="dim")
     from ..cache import use_compilation_cache
     from ..runs.inputs import data_of, problem_of
@@ -221,7 +221,7 @@ def _check(config: Any, folder: Any = None, trust: bool = False) -> Any:
 
 
 def _run(folder: Any, json: bool, trust: bool = False) -> None:
-    """Train, save, and write the report; Ctrl-C ends the part that is under way."""
+    """Train, save, and write the report. Ctrl-C ends the current part."""
     from ..runs.solve import solve as run
     from .interrupts import Interrupts
 
@@ -231,7 +231,7 @@ def _run(folder: Any, json: bool, trust: bool = False) -> None:
     def saved(posterior: Any) -> None:
         ctrl_c.stage = "measuring"
         if posterior.training.stopped is not None:
-            tell(f"Stopped. {folder.path} has the best model so far: pdedkl predict works. Go on with: {again}")
+            tell(f"Stopped. {folder.path} has the best model so far: pdedkl predict works. Continue with: {again}")
 
     def conclude(folder: Any, solved: Any) -> None:
         nonlocal failed
@@ -241,7 +241,7 @@ def _run(folder: Any, json: bool, trust: bool = False) -> None:
         with ctrl_c.handled():
             metrics = run(folder, callbacks=[ctrl_c.asked], progress=True, trust=trust, saved=saved, conclude=conclude)
     except KeyboardInterrupt:
-        tell(f"Ended at once; go on with: {again}")
+        tell(f"Ended at once; continue with: {again}")
         raise Stopped from None
     _show(folder, metrics, json)
     if ctrl_c.skip or metrics["stopped"] is not None:
@@ -251,7 +251,7 @@ def _run(folder: Any, json: bool, trust: bool = False) -> None:
 
 
 def _report(folder: Any, solved: Any, ctrl_c: Any) -> bool:
-    """Whether something of the report could not be made; the run is kept all the same."""
+    """Write the report. Returns whether some part of it could not be made; the run is kept in any case."""
     from ..runs.solve import report
 
     ctrl_c.stage = "report"
@@ -267,7 +267,7 @@ def _report(folder: Any, solved: Any, ctrl_c: Any) -> bool:
 
 
 def incomplete(failed: list[str]) -> bool:
-    """Say what of a report could not be made; whether there is something."""
+    """Print which parts of a report could not be made. Returns whether there are any."""
     for what in failed:
         tell(f"Not in the report, since it could not be made: {what}")
     return bool(failed)

@@ -1,4 +1,4 @@
-"""Tables for the terminal. One that is too wide for it is printed as a list, so that nothing is cut off."""
+"""Tables for the terminal. A table that is too wide is printed as a list, so that nothing is cut off."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rich.table import Table
 
 from .encoding import shown
 
-TEXTS = ("", "run", "problem", "model", "recipe", "name", "equation", "dimensions")  # columns that are no numbers
+TEXTS = ("", "run", "problem", "model", "recipe", "name", "equation", "dimensions")  # columns of text
 HEADS = ("run", "problem", "dim", "model", "recipe", "seed", "n_u", "n_f", "error_u", "error_f", "0.95 of u", "s")
 
 
 def show(console: Any, heads: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", caption: str = "") -> None:
-    """A table where there is room for it; elsewhere one that is turned by 90°, or a list with a line for each entry."""
+    """A table if it fits the terminal; otherwise the transposed table, or a list with a line for each entry."""
     rows = [[shown(cell, console.encoding) for cell in row] for row in rows]
     justify: list[Any] = ["left" if name in TEXTS else "right" for name in heads]
     upright = _table(heads, rows, justify)
@@ -59,7 +59,7 @@ def percent(value: float | None) -> str:
 
 
 def show_run(console: Any, metrics: dict[str, Any]) -> None:
-    """The short table after a run: `u` and `f` beside what a constant and a straight line would get."""
+    """The short table after a run: the errors of `u` and `f`, and those of the best constant and straight line."""
     rows = []
     for kind in ("u", "f"):
         error = number(metrics[f"error_{kind}"])
@@ -85,13 +85,13 @@ def show_run(console: Any, metrics: dict[str, Any]) -> None:
 
 
 def of_check(found: dict[str, Any]) -> str:
-    """What fresh values of source and conditions say, in two sentences."""
+    """The result of the check on fresh values of source and conditions, in two sentences."""
     covered = ", ".join(f"{percent(row['coverage'])} of {row['name']}" for row in found["comparisons"])
     kind = "calibrated" if found["calibrated"] else "not calibrated"
     error = "not known" if found["error_u"] is None else f"about {found['error_u']:.1e}"
     return (
         f"Check on fresh values: {kind} (95 % intervals hold {covered}); the error of u is {error}, "
-        f"ruled by {found['ruled_by']}. {found['advice']}"
+        f"limited mainly by {found['ruled_by']}. {found['advice']}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Many jobs, each on its own: here, in worker processes, or on a Dask cluster."""
+"""Many independent jobs: in this process, in worker processes, or on a Dask cluster."""
 
 from .base import Job, Pool, Serial, open_pool
 

@@ -1,4 +1,4 @@
-"""What a pool of workers does, whoever the workers are."""
+"""The common interface of all pools of workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Function = Callable[[Any], Any]
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One argument of the function that is run; errors call it by its name."""
+    """One argument of the function that is run, with a name for error messages."""
 
     name: str
     argument: Any
@@ -23,16 +23,16 @@ class Job:
 class Pool(ABC):
     """Computes `function(job.argument)` for many jobs. Where and when a job is run does not change its result.
 
-    A job whose worker died is run again, a few times at most; an error of the function itself is raised here, at once.
+    If the worker of a job dies, the job is run again, a few times at most. An error of the function is raised at once.
     """
 
     @abstractmethod
     def run(self, function: Function, jobs: Sequence[Job]) -> Iterator[tuple[Job, Any]]:
-        """Each job and its result, in the order in which they are ready."""
+        """Each job and its result, in the order in which the jobs finish."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let the workers go; what they still compute is lost."""
+        """Release the workers. Results of jobs that are still running are lost."""
 
     def __enter__(self) -> Pool:
         return self
@@ -55,7 +55,7 @@ class Serial(Pool):
 
 
 def open_pool(count: int, scheduler: str | None = None) -> Pool:
-    """`count` processes of this machine or, with the address of a Dask scheduler, all workers that it has."""
+    """A pool of `count` local processes or, with the address of a Dask scheduler, of all its workers."""
     if scheduler is None:
         from .processes import Processes
 
@@ -66,7 +66,7 @@ def open_pool(count: int, scheduler: str | None = None) -> Pool:
 
 
 def pack(function: Function) -> bytes:
-    """For our own workers, in memory. Functions without a name, such as lambdas, need cloudpickle."""
+    """Pickle a function for our own workers. Functions without a name, such as lambdas, need cloudpickle."""
     try:
         from cloudpickle import dumps
     except ImportError:

@@ -1,4 +1,4 @@
-"""Jobs on a Dask cluster that is there already: `distributed` is imported for nothing else."""
+"""Jobs on an existing Dask cluster. Only this module imports `distributed`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from uuid import uuid4
 from .base import Function, Job, Pool, pack, run_packed
 
 CONNECT_SECONDS = 10.0
-DECIDE = ("jax", "jaxlib", "numpy", "scipy")  # packages that decide the last digit
+DECIDE = ("jax", "jaxlib", "numpy", "scipy")  # packages that can change the last digit of results
 
 
 class Cluster(Pool):
-    """The workers of the Dask scheduler at `address`, however many there are and come to be.
+    """All workers of the Dask scheduler at `address`, including workers that join later.
 
     The scheduler itself runs the job of a lost worker again, `distributed.scheduler.allowed-failures` times at most (3
-    by default). A job that is running when the pool is closed runs to its end, unheard.
+    by default). A job that is running when the pool is closed runs to its end, but its result is not used.
     """
 
     def __init__(self, address: str) -> None:
@@ -41,7 +41,7 @@ class Cluster(Pool):
         from distributed import KilledWorker, as_completed
 
         packed, here = pack(function), (versions(), threads())
-        batch = uuid4().hex  # a key of its own for each job: Dask would give the old result of an equal one
+        batch = uuid4().hex  # makes the key of each job unique: for an equal key Dask would return an old result
         futures = {
             self.client.submit(work, packed, job.argument, *here, key=f"pdedkl-{batch}-{number}"): job
             for number, job in enumerate(jobs)
@@ -49,7 +49,9 @@ class Cluster(Pool):
         try:
             for future in as_completed(futures, loop=self.client.loop):
                 if future.cancelled():
-                    raise RuntimeError(f"The Dask scheduler at {self.address} is gone: start it, and this, again.")
+                    raise RuntimeError(
+                        f"The Dask scheduler at {self.address} is gone: start it and this program again."
+                    )
                 try:
                     result = future.result()
                 except KilledWorker as error:
@@ -63,7 +65,7 @@ class Cluster(Pool):
 
 
 def work(packed: bytes, argument: Any, wanted: dict[str, str], limits: dict[str, int]) -> Any:
-    """Run on a Dask worker, with the packages and threads of the process that asks: both change the last digit."""
+    """Run a job on a Dask worker, with the same package versions and threads as here: both change the last digit."""
     from distributed import get_worker
     from threadpoolctl import threadpool_limits
 
@@ -73,10 +75,10 @@ def work(packed: bytes, argument: Any, wanted: dict[str, str], limits: dict[str,
         raise RuntimeError(f"The Dask worker {worker.address} has {differing}: install the same versions there.")
     if (count := worker.state.nthreads) != 1:
         raise RuntimeError(
-            f"The Dask worker {worker.address} has {count} threads, and a job has its process to itself: start it with "
+            f"The Dask worker {worker.address} has {count} threads, and each job needs its own process: start it with "
             "`dask worker ADDRESS --nthreads 1`, and --nworkers for several jobs at a time."
         )
-    import scipy.linalg  # noqa: F401  (a limit holds for libraries that are there)
+    import scipy.linalg  # noqa: F401  (the limit applies only to loaded libraries)
 
     with threadpool_limits(limits):
         return run_packed(packed, argument)
@@ -90,7 +92,7 @@ def versions() -> dict[str, str]:
 
 
 def threads() -> dict[str, int]:
-    """How many threads linear algebra has here. Dask gives its workers one, whatever the machine has."""
+    """The number of threads of each linear-algebra library here. Dask would give its workers only one."""
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_info
 
@@ -99,6 +101,6 @@ def threads() -> dict[str, int]:
 
 def _died(job: Job, failures: int) -> str:
     return (
-        f"The Dask worker of the job {job.name!r} was lost, {failures + 1} times. It was killed, perhaps for want of "
+        f"The Dask worker of the job {job.name!r} was lost, {failures + 1} times. It was killed, perhaps for lack of "
         "memory: give each worker more (`dask worker --memory-limit`), or start fewer on one machine."
     )

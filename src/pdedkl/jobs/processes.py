@@ -1,4 +1,4 @@
-"""Several jobs at a time, each in a process of its own."""
+"""Several jobs at a time, each in its own process."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ ATTEMPTS = 3
 class Processes(Pool):
     """`count` worker processes of this machine.
 
-    Each process has an executor of its own, so that one that dies is known to have died over its own job. It is
-    replaced, and the job is run again, twice at most. Processes see all cores, as this one does: the number of threads
-    changes sums in the last digit, and a result must not depend on the number of workers.
+    Each process has its own executor, so that it is known which job a process was running when it died. The process is
+    replaced, and the job is run again, twice at most. Every process uses all cores, as this one does: the number of
+    threads changes the last digit of sums, and a result must not depend on the number of workers.
     """
 
     def __init__(self, count: int) -> None:
@@ -77,7 +77,7 @@ class _Worker:
         return self.executor.submit(run_packed, packed, job.argument)
 
     def end(self) -> None:
-        """At once, with whatever is being computed. A process that is only starting is waited for, then ended."""
+        """End the process at once, even during a job. If it is still starting, wait for it first."""
         try:
             pid = None if self.pid is None else self.pid.result(timeout=START_SECONDS)
         except (BrokenExecutor, TimeoutError):
@@ -102,7 +102,7 @@ def _leave_with_parent() -> None:
 
 def _died(job: Job) -> str:
     return (
-        f"The worker process of the job {job.name!r} died, {ATTEMPTS} times. It was killed, perhaps for want of "
+        f"The worker process of the job {job.name!r} died, {ATTEMPTS} times. It was killed, perhaps for lack of "
         "memory: use fewer workers. If no worker started at all: a script that uses workers needs its calls under "
         '`if __name__ == "__main__":`, since each worker imports it.'
     )

@@ -27,7 +27,7 @@ class Operator(OnlyLinear, eqx.Module):
 
     Operators are added, multiplied by numbers and coefficients, and composed with `@`. `A(u)` is the function `q ↦ (A
     u)(q)`, by automatic differentiation. `A.symbol(q)` is the same operator as coefficients at one point, where its
-    order is two or less. The tests hold both to each other.
+    order is two or less. The tests check that both agree.
 
     **Arguments:** none. This is the base class; `docs/extending.md` shows how to add an operator.
 
@@ -49,7 +49,7 @@ class Operator(OnlyLinear, eqx.Module):
     @property
     @abc.abstractmethod
     def layout(self) -> Layout | None:
-        """The groups of coordinates that its points have; `None` if any will do."""
+        """The groups of coordinates that its points have; `None` if it acts on points of any domain."""
 
     @abc.abstractmethod
     def __call__(self, u: Field) -> Field: ...
@@ -76,7 +76,7 @@ class Operator(OnlyLinear, eqx.Module):
 
     @property
     def dim(self) -> int | None:
-        """The number of coordinates that its points have; `None` if any number will do."""
+        """The number of coordinates that its points have; `None` if it acts on points of any dimension."""
         return None if self.layout is None else sum(size for _, size in self.layout)
 
     def local_terms(self) -> tuple[Term, ...]:
@@ -84,7 +84,7 @@ class Operator(OnlyLinear, eqx.Module):
 
         **Arguments:** none.
 
-        **Returns:** pairs `(s_k, A_k)`. A local operator is its own only term, with `None` as its move.
+        **Returns:** pairs `(s_k, A_k)`. For a local operator this is one pair, `(None, A)`.
 
         !!! example
             ```python
@@ -96,7 +96,7 @@ class Operator(OnlyLinear, eqx.Module):
 
     @property
     def local(self) -> bool:
-        """Whether `(A u)(q)` depends on `u` near `q` alone."""
+        """Whether `(A u)(q)` depends only on `u` near `q`."""
         return all(move is None for move, _ in self.local_terms())
 
     def after(self, inner: Operator) -> Operator | None:
@@ -207,7 +207,7 @@ class Sum(Operator):
         return sum(symbols[1:], symbols[0])
 
     def local_terms(self) -> tuple[Term, ...]:
-        """All that stays where it is makes one term, so that a point is pushed through a network once for it."""
+        """All terms without a move become one term, so that each point is pushed through a network only once."""
         if all(term.local for term in self.terms):
             return ((None, self),)
         found = [term for operator in self.terms for term in operator.local_terms()]
@@ -286,7 +286,7 @@ class Composed(Operator):
         return zeroth + along_first_order(outer.b, self.inner, q)
 
     def local_terms(self) -> tuple[Term, ...]:
-        """`(A S_s)(B S_r) = A (S_s B S_s⁻¹) S_{s+r}`: only the coefficients of `B` are taken elsewhere."""
+        """`(A S_s)(B S_r) = A (S_s B S_s⁻¹) S_{s+r}`: the coefficients of `B` are taken at `q + s`."""
         if self.outer.local and self.inner.local:
             return ((None, self),)
         found: list[Term] = []
@@ -328,7 +328,7 @@ class _Translated(Operator):
 
 
 def as_operator(value: Any) -> Operator:
-    """Numbers and coefficients stand for multiplication by them."""
+    """`u ↦ a u` for a number or coefficient `a`; an operator is returned as it is."""
     return value if isinstance(value, Operator) else Scaled(as_coefficient(value), identity)
 
 
@@ -369,7 +369,7 @@ def common_layout(*operators: Operator) -> Layout | None:
 
 
 def applied(operator: Operator) -> str:
-    """`A u` in writing."""
+    """`A u` as text."""
     if isinstance(operator, Identity):
         return "u"
     return f"({operator}) u" if isinstance(operator, Sum) else f"{operator} u"

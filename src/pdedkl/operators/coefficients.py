@@ -16,14 +16,14 @@ from jaxtyping import Array, Float
 from .equality import same
 from .hidden import reached
 
-# What unnamed functions are called, in the order in which an operator holds them.
+# Unnamed functions are printed as these letters, in the order of their appearance in an operator.
 LETTERS = "abcdefgh"
 
 
 class AbstractCoefficient(eqx.Module):
     """A scalar field `a(q)`; `a * operator` multiplies the operator's result by it."""
 
-    # Numbers and NumPy scalars on the left must hand over to __rmul__ here instead of broadcasting.
+    # A NumPy scalar on the left must call __rmul__ of this class instead of broadcasting.
     __array_ufunc__ = None
 
     @abc.abstractmethod
@@ -86,7 +86,7 @@ class Constant(AbstractCoefficient):
     value: Float[Array, ""]
 
     def __call__(self, q: Array) -> Array:
-        # A number is data, not a parameter: training must not move it.
+        # A number is data, not a parameter: training must not change it.
         return jax.lax.stop_gradient(self.value)
 
     def __str__(self) -> str:
@@ -140,7 +140,7 @@ class Coefficient(AbstractCoefficient):
 class Parameter(AbstractCoefficient):
     """An unknown number in an operator, which training learns.
 
-    Wherever the same name appears it is the same unknown.
+    The same name means the same unknown wherever it appears.
 
     **Arguments:**
 
@@ -175,7 +175,7 @@ class Parameter(AbstractCoefficient):
         return jnp.exp(self.raw) if self.positive else self.raw
 
     def described(self) -> str:
-        """The value in words, with whether it is positive.
+        """The value as text, and whether it has to stay positive.
 
         **Arguments:** none.
 
@@ -234,7 +234,10 @@ def as_entries(what: str, value: Any, shapes: tuple[tuple[int, ...], ...]) -> En
 
 
 def as_array(value: Any) -> Array:
-    """What a function of the point returned. Parameters in it would not be learned, and are refused."""
+    """The value that a function of the point returned, as an array.
+
+    It must not contain a `Parameter`, because training could not learn it.
+    """
     is_coefficient = lambda leaf: isinstance(leaf, AbstractCoefficient)
     if any(map(is_coefficient, jax.tree.leaves(value, is_leaf=is_coefficient))):
         raise TypeError(
@@ -246,7 +249,7 @@ def as_array(value: Any) -> Array:
 
 
 def refuse_hidden_parameters(fn: Callable, what: str, instead: str) -> None:
-    """Refuse a function that uses a Parameter without taking it as an argument: it would never be learned."""
+    """Refuse a function that uses a Parameter without taking it as an argument: training could not learn it."""
     if found := reached(fn, Parameter):
         name = found[0].name if found[0].name.isidentifier() else "k"
         raise TypeError(
@@ -280,13 +283,13 @@ def multiply(left: AbstractCoefficient, right: AbstractCoefficient) -> AbstractC
 
 
 def name_of_function(fn: Callable, otherwise: str) -> str:
-    """The function's own name; a lambda and a callable object have none."""
+    """The function's name, or `otherwise` for a lambda or a callable object, which have none."""
     name = getattr(fn, "__name__", "<lambda>")
     return otherwise if name == "<lambda>" else name
 
 
 def is_number(value: Any) -> bool:
-    """A real scalar, also as an array of no axes."""
+    """Whether it is a real scalar or a real array of shape `()`."""
     return np.ndim(value) == 0 and eqx.is_array_like(value) and not np.iscomplexobj(value)
 
 
@@ -304,7 +307,10 @@ def as_coefficient(value: Any) -> AbstractCoefficient:
 
 
 def parameters_of(tree: Any) -> dict[str, Parameter]:
-    """All parameters in a tree, by name; the same name must be positive or not, and start from the same value."""
+    """All parameters in a tree, by name.
+
+    Parameters with the same name must have the same initial value and the same `positive`.
+    """
     found: dict[str, Parameter] = {}
     for leaf in jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, Parameter)):
         if isinstance(leaf, Parameter):
@@ -330,9 +336,9 @@ def _bound(parameter: Parameter, values: dict[str, Array]) -> Parameter:
 
 
 def with_distinct_names(tree: Any) -> Any:
-    """The same operator, with another letter or number for a function whose name another function has already.
+    """The same operator, with a new name for each function whose name another function has already.
 
-    So one name is one function within an operator, on paper and in model files: `a(q) ∂/∂x + b(q)`.
+    Within an operator, one name then means one function, in print and in model files: `a(q) ∂/∂x + b(q)`.
     """
     owners: dict[str, Any] = {}
 
@@ -346,7 +352,7 @@ def with_distinct_names(tree: Any) -> Any:
 
 
 def _names_like(name: str) -> Iterator[str]:
-    """The name itself, then `b`, `c`, … after a single letter, and `name_2`, `name_3`, … without end."""
+    """The name itself; then, if it is a single letter, the letters after it; then `name_2`, `name_3`, …"""
     yield name
     if name in LETTERS:
         yield from LETTERS[LETTERS.index(name) + 1 :]

@@ -64,8 +64,7 @@ class Partial(Operator):
 
 
 def D(*coordinates: Coordinates) -> Partial:
-    """A partial derivative of any order: `D(t)` is ∂/∂t, `D(x[0], x[1])` the mixed derivative, `D(t, t)` the second
-    one.
+    """A partial derivative of any order: `D(t)` is ∂/∂t, `D(x[0], x[1])` is ∂²/∂x₀∂x₁ and `D(t, t)` is ∂²/∂t².
 
     **Arguments:**
 

@@ -1,4 +1,4 @@
-"""When two operators are the same: equal trees. What they print is for people and may be alike for different ones."""
+"""Equality of operators, by comparing their trees. Different operators may print the same text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two operators are built alike: the same classes, coordinates and numbers, and the same functions.
+    """Whether two operators have the same classes, coordinates, numbers and functions.
 
     Python functions are compared by identity. Two lambdas with the same text are two functions.
     """
@@ -22,9 +22,9 @@ def same(left: Any, right: Any) -> bool:
 
 def _same_leaf(left: Any, right: Any) -> bool:
     if isinstance(left, jax.core.Tracer) or isinstance(right, jax.core.Tracer):
-        return jnp.shape(left) == jnp.shape(right)  # numbers that only the compiled program will know
+        return jnp.shape(left) == jnp.shape(right)  # traced values have no numbers to compare yet
     if hasattr(left, "shape") and hasattr(right, "shape"):
         a, b = np.asarray(left), np.asarray(right)
         return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
-    # A method of one object is made anew each time it is asked for; those are equal, not identical.
+    # Python creates a new bound method at each access; two of the same object are equal but not identical.
     return left is right or (callable(left) and bool(left == right)) or (type(left) is type(right) and left == right)

@@ -1,4 +1,4 @@
-"""What linear operators do not have: powers, quotients, an order. Each is refused with what to write instead."""
+"""Powers, quotients and comparisons are not linear operators. The error messages say what to write instead."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .coefficients import AbstractCoefficient, as_coefficient
 
 
 class OnlyLinear:
-    """Refuses what is no linear operator."""
+    """Raises an error for every Python operation whose result is not a linear operator."""
 
     def __rtruediv__(self, other: Any) -> Any:
         raise not_linear(f"{other!r} / ({self})")
@@ -50,7 +50,7 @@ def not_linear(expression: str) -> TypeError:
 
 
 def factor_of(value: Any, operator: Any) -> Any:
-    """What an operator may be multiplied by; a bare function is told how to become a coefficient."""
+    """The factor of an operator, as a coefficient. A plain function is refused: wrap it in `Coefficient`."""
     if callable(value) and not isinstance(value, AbstractCoefficient):
         raise TypeError(
             "An operator is multiplied by a number, a Coefficient or a Parameter: got "

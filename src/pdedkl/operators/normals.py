@@ -1,4 +1,4 @@
-"""Outward normals `n(q)`, the directions of Neumann and Robin conditions. Data, so that model files can hold them."""
+"""Outward normals `n(q)`, the directions of Neumann and Robin conditions. They are data that model files can store."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ..domain import Coordinates, Domain
 
 
 class OutwardNormal(eqx.Module):
-    """`n(q)` on the faces and spheres of the groups that `x` is made of: that of the one nearest to `q`.
+    """`n(q)`: the outward normal of the face or sphere nearest to `q`, among those of the coordinates `x`.
 
-    One field for all faces, so that the slopes on all of them are one observation. `faces` are (coordinate, place,
-    width, sign), `balls` are (coordinates, center, radius).
+    All faces share this one function, so that the normal derivatives on all of them form one observation. `faces` are
+    (coordinate, place, width, sign), `balls` are (coordinates, center, radius).
     """
 
     x: Coordinates = eqx.field(static=True)

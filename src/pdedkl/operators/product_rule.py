@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def differentiate_multiple(outer: Symbol, operator: Operator, factor: Callable[[Array], Array], q: Array) -> Symbol:
-    """`A (m u) = (m A − m c) u + 2 (a ∇m)·∇u + (A m) u`: all of the zeroth-order part is `A m`."""
+    """`A (m u) = (m A − m c) u + 2 (a ∇m)·∇u + (A m) u`: the whole zeroth-order part is `A m`."""
     m, slope = jax.value_and_grad(factor)(q)
     rest = operator(factor)(q)
     product = outer.scaled(m)

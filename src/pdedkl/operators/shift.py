@@ -1,4 +1,4 @@
-"""The operator that looks at another point, for conditions that tie two places together."""
+"""The operator that evaluates `u` at another point, for conditions that relate two places."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .base import Field, Operator, Term, identity
 from .derivatives import check_coordinates
 from .symbol import Symbol
 
-# A move along more coordinates than this is not written out.
+# A move along more coordinates than this is printed without its numbers.
 WRITTEN_OUT = 3
 
 
@@ -57,7 +57,7 @@ class Shift(Operator):
 
     def symbol(self, q: Array) -> Symbol:
         raise ValueError(
-            f"{self} looks at another point and a symbol is of one: take those of the operator's local_terms()."
+            f"{self} looks at another point, so it has no symbol at one point: use the symbols of its local_terms()."
         )
 
     def local_terms(self) -> tuple[Term, ...]:

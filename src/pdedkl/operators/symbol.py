@@ -12,7 +12,7 @@ class Symbol(eqx.Module):
     """`A = c + b·∇ + Σ_i w_i ∂_i² + Σ_r s_r (v_r·∇)²` at one point; a part that is `None` is absent.
 
     The second-order part is kept as weighted, *signed* directions. Most of them are coordinate axes, which are stored
-    by number (`axes`, with `axis_weights` w) so that a Laplacian never builds a `d × d` matrix; mixed derivatives and
+    by number (`axes`, with `axis_weights` w) so that a Laplacian never builds a `d × d` matrix. Mixed derivatives and
     full diffusion matrices add general directions `v` with `weights` s. Constant parts do not depend on the point, so
     `vmap` over points leaves them unbatched.
     """

@@ -1,4 +1,4 @@
-"""Vectors and matrices in operators: numbers, functions of the point, or entries with parameters among them."""
+"""Vectors and matrices in operators: numbers, functions of the point, or lists that contain parameters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_array(what: str, value: Any, shape: tuple[int, ...]) -> Array:
 
 
 class ConstantTensor(eqx.Module):
-    """A constant `a`, with its matrix (if it is one) split into signed directions at construction."""
+    """A constant `a`. If it is a matrix, it is split into signed directions at construction."""
 
     value: Array
     directions: Array | None = None
@@ -78,7 +78,7 @@ def as_matrix(a: Array, k: int) -> Array:
 
 
 def written(value: Any, letter: str) -> str:
-    """A number or a short vector as it is, a function by its name, anything longer by a letter."""
+    """A number or short vector in digits, a function by its name, a long vector or a matrix as one letter."""
     if isinstance(value, AbstractCoefficient):
         return str(value)
     if callable(value):

@@ -1,4 +1,4 @@
-"""Problems: an equation, a domain and conditions; observations drawn from them; the problems of the paper."""
+"""Problems (an equation, a domain and conditions), observations sampled from them, and the problems of the paper."""
 
 from .catalogue import BUILT_IN, Entry, built_in
 from .conditions import Condition, Dirichlet, Initial, Neumann, Periodic, Robin, Sensors

@@ -1,4 +1,4 @@
-"""The names and equations of the built-in problems. Nothing here computes, so that a list of them opens at once."""
+"""The names and equations of the built-in problems. A problem is built only when `built_in` asks for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TWICE = (
 class Entry:
     """A built-in problem: `equation` for the terminal, `mathml` for a report.
 
-    `dim` is the number of space dimensions that it has by default; where `any_dim` is false it has no other.
+    `dim` is the default number of space dimensions; if `any_dim` is false, it is the only one.
     """
 
     name: str
@@ -72,7 +72,7 @@ def built_in(name: str, dim: int | None = None) -> Problem:
     **Arguments:**
 
     - `name`: `"poisson"`, `"heat"`, `"advection-diffusion-reaction"` or `"parametric-heat"`.
-    - `dim`: the number of space dimensions, where the problem takes any.
+    - `dim`: the number of space dimensions. `"parametric-heat"` has one and takes no other.
 
     **Returns:** a `Problem`.
 
@@ -92,5 +92,5 @@ def built_in(name: str, dim: int | None = None) -> Problem:
     if entry.any_dim:
         return build(entry.dim if dim is None else dim)
     if dim not in (None, entry.dim):
-        raise ValueError(f"{wanted} is in {entry.dim} space dimension and no other: leave `dim` out (got {dim!r}).")
+        raise ValueError(f"{wanted} is in {entry.dim} space dimension only: leave `dim` out (got {dim!r}).")
     return build()

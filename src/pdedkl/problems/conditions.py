@@ -1,4 +1,4 @@
-"""What is given besides the equation: boundary and initial conditions, and measurements. Each is data."""
+"""Boundary conditions, initial conditions and measurements, as plain data."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from .normals import normal_derivative
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """`A u = value` on a region or at given points: what every condition comes down to.
+    """`A u = value` on a region or at given points: the common form of all conditions.
 
-    `noise` is `None` where the condition leaves it to the problem, and shares a learned level with its like.
+    `noise` is `None` where the condition leaves it to the problem. Such statements with the same operator share one
+    learned noise level.
     """
 
     label: str
@@ -35,7 +36,7 @@ class Statement:
 
     @property
     def budget(self) -> str | None:
-        """Which number of points it takes from; none where its points are given."""
+        """Which number of points it is sampled from (boundary, initial or source); `None` if its points are given."""
         return self.where.budget if isinstance(self.where, Region) else None
 
     @property
@@ -45,11 +46,11 @@ class Statement:
 
 
 class Condition(abc.ABC):
-    """A condition becomes a statement once the domain is known; that is also where it is checked."""
+    """A condition of a problem. `stated` turns it into a `Statement` on a domain, and checks it."""
 
     @abc.abstractmethod
     def stated(self, domain: Domain) -> Statement:
-        """The condition as `A u = value` on a region of this domain. It is checked here.
+        """The condition as `A u = value` on a region of this domain, after checking it.
 
         **Arguments:**
 
@@ -66,7 +67,7 @@ class Condition(abc.ABC):
 
 @dataclass(frozen=True, eq=False)
 class Dirichlet(Condition):
-    """`u = value` on a region, or at points of your own.
+    """`u = value` on a region, or at given points.
 
     **Arguments:**
 
@@ -91,7 +92,7 @@ class Dirichlet(Condition):
 
 @dataclass(frozen=True, eq=False)
 class Initial(Condition):
-    """`A u = value` where time begins.
+    """`A u = value` at the initial time.
 
     **Arguments:**
 
@@ -127,9 +128,9 @@ class Neumann(Condition):
 
     - `on`: a region, such as `domain.boundary(x)`, or an array of points of shape `(n, d)`.
     - `value`: a number, a function of the point, or one number for each of your own points.
-    - `normals`: at points of your own, the coordinates whose faces are meant, one vector for each point, or a function
-      of the point. By default they come from the faces that the points lie on. Vectors have all coordinates of the
-      domain.
+    - `normals`: a function of the point or, for given points, one vector for each point or the coordinates whose faces
+      the points lie on. By default normals come from the region, or from the faces that the points lie on. Vectors have
+      all coordinates of the domain.
     - `noise`: the standard deviation of the values, `"exact"`, `"learned"`, or `None` to leave it to the problem.
 
     !!! example
@@ -159,9 +160,9 @@ class Robin(Condition):
     - `value`: a number, a function of the point, or one number for each of your own points.
     - `a`: the factor of `u`: a number, a function of the point or a `Parameter`.
     - `b`: the factor of the derivative: a number, a function of the point or a `Parameter`.
-    - `normals`: at points of your own, the coordinates whose faces are meant, one vector for each point, or a function
-      of the point. By default they come from the faces that the points lie on. Vectors have all coordinates of the
-      domain.
+    - `normals`: a function of the point or, for given points, one vector for each point or the coordinates whose faces
+      the points lie on. By default normals come from the region, or from the faces that the points lie on. Vectors have
+      all coordinates of the domain.
     - `noise`: the standard deviation of the values, `"exact"`, `"learned"`, or `None` to leave it to the problem.
 
     !!! example
@@ -186,13 +187,14 @@ class Robin(Condition):
 
 @dataclass(frozen=True, eq=False)
 class Periodic(Condition):
-    """`u` is the same on the lower and on the upper face of one coordinate. A problem of second order needs `∂u/∂x`
-    too.
+    """`u` is the same on the lower and on the upper face of one coordinate.
+
+    An equation of second order in `x` needs the same condition on `∂u/∂x`.
 
     **Arguments:**
 
     - `x`: the coordinate.
-    - `derivative`: whether the derivative is meant instead of `u`.
+    - `derivative`: whether the condition is on `∂u/∂x` instead of `u`.
     - `noise`: the standard deviation of the values, `"exact"`, `"learned"`, or `None` to leave it to the problem.
 
     !!! example
@@ -213,14 +215,14 @@ class Periodic(Condition):
         if self.derivative:
             operator = D(self.x) - shift @ D(self.x)
         label = f"periodic condition of {'∂u/∂' if self.derivative else 'u in '}{self.x}"
-        # One name for all coordinates: they share a learned noise level.
+        # All coordinates use the same name, so that they share one learned noise level.
         name = "periodic ∂u/∂x" if self.derivative else "periodic u"
         return _statement(label, operator, region, 0.0, self.noise, domain, name=name)
 
 
 @dataclass(frozen=True, eq=False)
 class Sensors(Condition):
-    """Measured values of `u`, or of another operator of it, at points of your own.
+    """Measured values of `u`, or of `A u`, at given points.
 
     **Arguments:**
 
@@ -261,7 +263,7 @@ def _statement(
     if not isinstance(operator, Operator):
         raise TypeError(f"The {label} needs an operator such as identity or D(t): got {operator!r}.")
     if operator.layout not in (None, domain.layout):
-        raise ValueError(f"The {label} is of {operator}, which acts on coordinates of another domain.")
+        raise ValueError(f"The {label} has the operator {operator}, which acts on coordinates of another domain.")
     try:
         _check_operator_at(operator, 0.5 * (domain.lower + domain.upper))
     except FAILURES as error:
@@ -274,7 +276,7 @@ def _statement(
 
 
 def _where(on: Any, what: str, domain: Domain) -> tuple[Region | np.ndarray, str]:
-    """A region of this domain, or points in it; and what to call the condition."""
+    """A region of this domain, or points in it; and the name of the condition in messages."""
     if isinstance(on, Region):
         if on.domain != domain:
             raise ValueError(f"The {what} is on {on} of another domain, {on.domain}: the problem's domain is {domain}.")

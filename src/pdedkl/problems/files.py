@@ -1,4 +1,4 @@
-"""A problem in a file of the user's own: Python that defines `problem`."""
+"""A problem in a file: Python code that defines `problem`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 from .problem import Problem
 
-MODULE = "pdedkl_problem_file"  # not __main__, so that a file may hold a script of its own below `if __name__ == …`
+MODULE = "pdedkl_problem_file"  # not __main__, so that code below `if __name__ == "__main__":` in the file is not run
 
 
 class ProblemFileError(ValueError):
-    """A problem file that gives no problem: which file, which line, and what is wrong."""
+    """A problem file that defines no valid problem. The message names the file, the line and what is wrong."""
 
     def __init__(self, path: Path, line: int | None, what: str) -> None:
         place = f"{path}, line {line}" if line else str(path)
@@ -29,7 +29,7 @@ def from_file(path: str | os.PathLike[str]) -> Problem:
 
     **Arguments:**
 
-    - `path`: the file; `template()` is one to start from.
+    - `path`: the file; `template()` returns one to start from.
 
     **Returns:** a `Problem`.
 
@@ -45,7 +45,7 @@ def from_file(path: str | os.PathLike[str]) -> Problem:
 
 
 def from_text(text: bytes, path: str | os.PathLike[str]) -> Problem:
-    """Like `from_file`, for a file that was read already. It finds no modules that lie beside it."""
+    """Like `from_file`, for a file that was read already. It cannot import modules from the folder of the file."""
     file = Path(path)
     return _problem(file, _run(file, _compiled(file, text), beside=False))
 
@@ -63,7 +63,7 @@ def _problem(file: Path, names: dict[str, Any]) -> Problem:
 
 
 def template() -> str:
-    """A problem file to start from. It runs as it stands.
+    """A problem file to start from. It runs without changes.
 
     **Arguments:** none.
 
@@ -90,13 +90,13 @@ def _compiled(file: Path, text: bytes) -> Any:
     try:
         return compile(text, str(file), "exec", dont_inherit=True)
     except SyntaxError as error:
-        raise ProblemFileError(file, error.lineno, f"this is no Python: {error.msg}.") from None
+        raise ProblemFileError(file, error.lineno, f"this is not valid Python: {error.msg}.") from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise ProblemFileError(file, None, f"this is no Python: {error or 'it is nested too deeply'}.") from None
+        raise ProblemFileError(file, None, f"this is not valid Python: {error or 'it is nested too deeply'}.") from None
 
 
 def _run(file: Path, code: Any, beside: bool) -> dict[str, Any]:
-    """Execute as Python would a script: with its own folder first in the search path, if it may see what is there."""
+    """Execute the code as Python executes a script. With `beside`, its folder comes first in the search path."""
     module = ModuleType(MODULE)
     module.__file__ = str(file)
     folder = str(file.resolve().parent)
@@ -107,7 +107,7 @@ def _run(file: Path, code: Any, beside: bool) -> dict[str, Any]:
         with _Reported(file):
             exec(code, module.__dict__)
     finally:
-        # A function of a module that is not listed is sent to other processes whole, not by its name.
+        # Functions of a module that is not in sys.modules are pickled by value, so that worker processes can load them.
         del sys.modules[MODULE]
         if beside and folder in sys.path:
             sys.path.remove(folder)

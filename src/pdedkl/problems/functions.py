@@ -1,4 +1,4 @@
-"""Functions of a point that a user writes: checked where they are given, evaluated on many points."""
+"""The user's functions of a point: checked when they are given, and evaluated at many points."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..operators.hidden import reached
 
 Function = Callable[[jax.Array], Any]
 
-# What a function of the user's own may raise when it is tried.
+# Errors that a user's function may raise when it is evaluated.
 FAILURES = (
     ArithmeticError,
     AssertionError,
@@ -31,7 +31,7 @@ FAILURES = (
 
 
 KNOWN = (
-    "The right-hand side is known data. An unknown number belongs into the operator, on the left: "
+    "The right-hand side is known data. Put an unknown number into the operator, on the left: "
     "k * Laplacian(x), or Coefficient(lambda q, k: …, k) * identity."
 )
 
@@ -67,13 +67,13 @@ def check_at_a_point(function: Function, what: str, domain: Domain) -> None:
 
 
 def evaluate(points: np.ndarray, *functions: Function) -> np.ndarray:
-    """Each function at every point, a row for each."""
+    """Each function at every point; one row for each function."""
     return np.asarray(_evaluate(functions, jnp.asarray(points)))
 
 
 @eqx.filter_jit
 def _evaluate(functions: tuple[Function, ...], points: jax.Array) -> jax.Array:
-    """Compiled once for each function, as long as it is the same object."""
+    """Compiled once for each function object."""
     return jnp.stack([jax.vmap(lambda q, f=f: jnp.asarray(f(q), dtype=float))(points) for f in functions])
 
 

@@ -1,4 +1,4 @@
-"""From values of statements to observations: noise is added, and what is of one kind becomes one observation."""
+"""From values of statements to observations: noise is added, and values of one operator and noise are merged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .conditions import Statement
 
 Row = tuple[Statement, np.ndarray, np.ndarray]
 
-# Fewer values than this cannot tell their noise from their signal: what is computed from a function has none.
+# With fewer values than this, noise cannot be told from signal. Values computed from a function are then exact.
 ENOUGH_TO_LEARN_NOISE = 5
 
 
@@ -25,7 +25,7 @@ def with_noise(rows: list[Row], noise: float, rng: np.random.Generator) -> list[
     if spread == 0:
         raise ValueError(
             f"`noise={noise:g}` is relative to the spread of the values of u, and they have none: "
-            "add noise of your own to the observations."
+            "add the noise to the observations yourself."
         )
     return [
         (statement, points, values + noise * spread * rng.normal(size=len(values)) if chosen else values)
@@ -63,7 +63,7 @@ def _alike(one: Statement, other: Statement) -> bool:
 
 
 def _same_noise(one: Any, other: Any) -> bool:
-    """Whether two conditions have one level; each that is "learned" by its own wish has its own."""
+    """Whether two conditions share one noise level. A condition with `noise="learned"` has a level of its own."""
     if one is None or other is None:
         return one is other
     if isinstance(one, Learned) or isinstance(other, Learned):

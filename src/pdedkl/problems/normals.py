@@ -18,7 +18,7 @@ ON_A_FACE = 1e-9  # of the domain's size
 
 
 def normal_derivative(where: Region | np.ndarray, normals: Any, domain: Domain, label: str) -> Directional:
-    """`n(q)·∇`: from the region, from the faces that points lie on, or as given."""
+    """`n(q)·∇`, with `n` from the region, from the faces that the points lie on, or from `normals`."""
     if normals is None or isinstance(normals, Coordinates):
         region = where if isinstance(where, Region) else _faces_under(where, normals, domain, label)
         x = region.coordinates()
@@ -42,7 +42,7 @@ def normal_derivative(where: Region | np.ndarray, normals: Any, domain: Domain, 
 
 
 def _faces_under(points: np.ndarray, x: Coordinates | None, domain: Domain, label: str) -> Region:
-    """The faces and spheres that the points lie on, each point on exactly one; time has none."""
+    """The faces and spheres that the points lie on, each point on exactly one. Time counts as having no faces."""
     if x is not None:
         groups = [domain.coordinates(domain.group_of(x))]
     else:
@@ -54,7 +54,7 @@ def _faces_under(points: np.ndarray, x: Coordinates | None, domain: Domain, labe
         near = np.asarray(jax.vmap(normal.distances)(jnp.asarray(points))) < ON_A_FACE
         count += near.sum(axis=1)
         if near.any():
-            found.append(Piece(group.indices[:1], "lower"))  # any piece of the group will do: it names the group
+            found.append(Piece(group.indices[:1], "lower"))  # the piece only identifies the group, so any piece works
     advice = "give `normals`, one vector for each point"
     if np.any(count == 0):
         row = int(np.flatnonzero(count == 0)[0])
@@ -62,7 +62,7 @@ def _faces_under(points: np.ndarray, x: Coordinates | None, domain: Domain, labe
     if np.any(count > 1):
         row = int(np.flatnonzero(count > 1)[0])
         raise ValueError(
-            f"The {label}: points[{row}] = {points[row].tolist()} lies where faces meet and has no one normal; "
-            f"{advice}, or normals=x to say whose faces are meant."
+            f"The {label}: points[{row}] = {points[row].tolist()} lies where faces meet, so its normal is not unique; "
+            f"{advice}, or normals=x to use the faces of x."
         )
     return Region(domain, tuple(found), label)

@@ -1,4 +1,4 @@
-"""A problem: an equation on a domain with what is given besides it. Data, from which observations are drawn."""
+"""A problem: an equation on a domain with its conditions. Observations are sampled from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .sampling import check_count, check_sampler, draw, shares
 from .verification import Verification, verify
 
 BUDGETS = ("boundary", "initial", "source")
-# Streams of random numbers: new points of one kind never are old points of another.
+# Streams of random numbers, one for each purpose, so that points for one purpose never equal those for another.
 SAMPLED, FRESH, INTERIOR, VERIFIED, NOISE, CALIBRATED, CHECKED, REFINED = range(8)
 COMPARED = ("calibration", "check")
 STREAMS = {"validation": FRESH, "calibration": CALIBRATED, "check": CHECKED, "refinement": REFINED}
@@ -31,12 +31,12 @@ STREAMS = {"validation": FRESH, "calibration": CALIBRATED, "check": CHECKED, "re
 
 @dataclass(frozen=True)
 class Points:
-    """How many points are observed on the boundary, at the start and inside.
+    """How many points are observed on the boundary, at the initial time and inside.
 
     **Arguments:**
 
     - `boundary`: points on the boundary, shared by its conditions.
-    - `initial`: points where time begins.
+    - `initial`: points at the initial time.
     - `source`: points inside, where the equation holds.
 
     !!! example
@@ -60,7 +60,7 @@ class Problem(Shown):
 
     **Arguments:**
 
-    - `domain`: where the points live.
+    - `domain`: the domain of the points.
     - `operator`: the operator `A`.
     - `source`: `f`, a function of one point `q` written with `jax.numpy`, or a number.
     - `conditions`: a list of `Dirichlet`, `Initial`, `Neumann`, `Robin`, `Periodic` and `Sensors`.
@@ -122,19 +122,19 @@ class Problem(Shown):
     ) -> tuple[Observation, ...]:
         """Observations at points drawn from the regions: the conditions first, then the source.
 
-        Conditions on the boundary share its points in proportion to the areas of their regions. Measurements and points
-        of your own are taken whole. Conditions on one operator become one observation, unless they state a noise of
-        their own.
+        Conditions on the boundary share its points in proportion to the areas of their regions. Measurements and
+        conditions at given points are always included completely. Conditions with the same operator become one
+        observation, unless their noise differs.
 
         **Arguments:**
 
-        - `source`: points inside; the problem's own number by default.
-        - `boundary`: points on the boundary; the problem's own number by default.
-        - `initial`: points where time begins; the problem's own number by default.
+        - `source`: points inside; `problem.points.source` by default.
+        - `boundary`: points on the boundary; `problem.points.boundary` by default.
+        - `initial`: points at the initial time; `problem.points.initial` by default.
         - `seed`: the seed of the points and of the noise.
         - `sampler`: `"uniform"`, `"latin-hypercube"`, `"sobol"` or `"halton"`.
-        - `noise`: normal noise to add to the values of `u`, as a standard deviation relative to theirs. Values whose
-          noise is stated, and measurements, stay as they are.
+        - `noise`: normal noise to add to the values of `u`: its standard deviation divided by that of the values.
+          Measurements and conditions that state their noise are not changed.
 
         **Returns:** a tuple of `Observation`s.
 
@@ -153,9 +153,8 @@ class Problem(Shown):
     def fresh(
         self, n: int = 1000, seed: int = 0, sampler: str = "uniform", purpose: str = "validation"
     ) -> tuple[Observation, ...]:
-        """New observations to compare a posterior with: `n` of the source, `n` on the boundary and `n` where time
-        begins.
-
+        """New observations to compare a posterior with: `n` of the source, `n` on the boundary and `n` at the initial
+        time.
         Their points are never those of `sample`, and two purposes never share points. Measurements have no fresh
         values.
 
@@ -165,7 +164,7 @@ class Problem(Shown):
         - `seed`: the seed of the points.
         - `sampler`: `"uniform"`, `"latin-hypercube"`, `"sobol"` or `"halton"`.
         - `purpose`: `"validation"`, `"calibration"`, `"check"` or `"refinement"`. Values for a calibration or a
-          check are exact, whatever noise a condition states.
+          check are exact, even if a condition states a noise.
 
         **Returns:** a tuple of `Observation`s.
 
@@ -186,11 +185,11 @@ class Problem(Shown):
     def refine(self, posterior: Any, n: int, seed: int = 0) -> tuple[Observation, ...]:
         """Observations at `n` new points that lower the variance of `u` most, to be added to its data.
 
-        They are chosen one after the other from random candidates on the boundary, at the start and inside.
+        They are chosen one after the other from random candidates on the boundary, at the initial time and inside.
 
         **Arguments:**
 
-        - `posterior`: a `Posterior` of this problem. Its kernel is taken as it is.
+        - `posterior`: a `Posterior` of this problem. Its kernel is not trained again.
         - `n`: how many points.
         - `seed`: the seed of the candidates.
 
@@ -257,11 +256,11 @@ class Problem(Shown):
 
         **Arguments:**
 
-        - `n`: at how many points each.
+        - `n`: the number of points for the source and for each condition.
         - `seed`: the seed of the points.
         - `tolerance`: the largest difference that counts as rounding, relative to the size of the terms.
 
-        **Returns:** a `Verification`; it is true if all parts fit, and prints what does not.
+        **Returns:** a `Verification`. It is true if all parts agree; printed, it shows the parts that do not.
 
         !!! example
             ```python
@@ -317,7 +316,7 @@ class Problem(Shown):
                 continue
             if counts[budget] < len(regions) and self.domain.dim > 1:
                 raise ValueError(
-                    f"`{budget}={counts[budget]}` does not reach for {len(regions)} conditions: each needs a point."
+                    f"`{budget}={counts[budget]}` is too few for {len(regions)} conditions: each needs a point."
                 )
             each = shares(max(counts[budget], len(regions)), [region.log_area for region in regions.values()])
             for k, count in zip(regions, each):
@@ -355,7 +354,7 @@ class Problem(Shown):
 
 
 def default_points(dim: int, boundary: bool, initial: bool) -> Points:
-    """Enough for a solution that varies along a few directions; what is not sampled gets none."""
+    """Enough points for a solution that varies along a few directions; zero where no condition is sampled."""
     if not initial:
         return Points(boundary=max(10 * dim, 60) if boundary else 0, source=max(10 * dim, 60))
     found = points_in_time(max(dim - 1, 1))
@@ -363,7 +362,7 @@ def default_points(dim: int, boundary: bool, initial: bool) -> Points:
 
 
 def points_in_time(dim: int) -> Points:
-    """100 + 50 + 150 in ten space dimensions, 200 + 100 + 300 in fifty, and on along that line."""
+    """100 + 50 + 150 points in ten space dimensions, 200 + 100 + 300 in fifty, and linear in the dimension."""
     n = 75 + round(2.5 * dim)
     return Points(boundary=n, initial=n // 2, source=n + n // 2)
 

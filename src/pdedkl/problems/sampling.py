@@ -13,7 +13,7 @@ from ..regions import Region
 
 
 def _sobol(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
-    """The first `n` of the next power of two: any number of points, and the balance of the sequence where it has it."""
+    """The first `n` of the next power of two. The points are balanced if `n` is a power of two itself."""
     return qmc.Sobol(d, seed=rng).random_base2(max(n - 1, 0).bit_length())[:n]
 
 
@@ -26,19 +26,19 @@ SAMPLERS: dict[str, Callable[[int, int, np.random.Generator], np.ndarray]] = {
 
 
 def draw(region: Region, n: int, rng: np.random.Generator, sampler: str) -> np.ndarray:
-    """`n` points evenly over a region; in one dimension the boundary is one or two points, and each comes once."""
+    """`n` points spread evenly over a region. In one dimension a boundary is one or two points, returned once each."""
     if region.finite and n:
         return region.each_once()
     return region.from_cube(SAMPLERS[sampler](n, region.cube_dim, rng)) if n else np.zeros((0, region.domain.dim))
 
 
 def shares(total: int, log_areas: Sequence[float]) -> list[int]:
-    """`total` points in proportion to areas, and at least one for each: largest remainders."""
+    """`total` points divided in proportion to areas, at least one for each, by the largest-remainder method."""
     areas = np.exp(np.asarray(log_areas) - max(log_areas))
     wanted = total * areas / areas.sum()
     counts = np.maximum(np.floor(wanted).astype(int), 1)
     while (rest := total - int(counts.sum())) != 0:
-        # Too many can only come from raising small shares to one: take them from where most is.
+        # The sum exceeds `total` only if small shares were raised to one. Then reduce the most over-counted share.
         place = np.argmax(wanted - counts) if rest > 0 else np.argmax(np.where(counts > 1, counts - wanted, -np.inf))
         counts[place] += np.sign(rest)
     return [int(count) for count in counts]

@@ -1,4 +1,4 @@
-"""Does a problem fit its exact solution? By automatic differentiation, point by point."""
+"""Check a problem against its exact solution, point by point, by automatic differentiation."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..shown import Written
 from .conditions import Statement
 from .functions import evaluate, show_point
 
-SIGMAS = 6.0  # a measurement further off than this is no noise
+SIGMAS = 6.0  # a larger error of a measurement, in standard deviations, is not noise
 
 
 @dataclass(frozen=True)
 class Check:
-    """One part of a problem at its worst point: `stated` there, and `exact`, what the exact solution gives.
+    """One part of a problem at its worst point: the value `stated` there, and the value of the `exact` solution.
 
-    `checked` is false where nothing can be said: measurements whose noise is not known.
+    `checked` is false for measurements whose noise is not known: they cannot be checked.
     """
 
     what: str
@@ -78,9 +78,9 @@ def verify(
 ) -> Verification:
     if not (isinstance(tolerance, int | float) and 0 < tolerance < 1):
         raise ValueError(f"`tolerance` needs a number between 0 and 1: got {tolerance!r}.")
-    # The source comes first: the rest of a problem is of no use where it is wrong.
+    # The source comes first: if it is wrong, the other checks matter less.
     order = [len(statements) - 1, *range(len(statements) - 1)]
-    # Where u is zero, on a face or all over it, what is left is the rounding of its size elsewhere.
+    # Where u is zero, for example on a face, rounding errors are relative to its size elsewhere.
     size = _size(evaluate(places[-1], exact))
     return Verification(name, tuple(_check(exact, statements[k], places[k], size, tolerance) for k in order))
 
@@ -89,7 +89,7 @@ def _check(
     exact: Callable[[Any], Any], statement: Statement, points: np.ndarray, size: float, tolerance: float
 ) -> Check:
     value, operator = statement.value, statement.operator
-    # Terms of an operator may cancel, and leave the rounding of the largest.
+    # Terms of an operator may cancel. The rounding error is then relative to the largest term.
     terms = operator.terms if isinstance(operator, Sum) else ()
     true, *sizes = evaluate(points, operator(exact), exact, *(term(exact) for term in terms))
     stated = evaluate(points, value)[0] if callable(value) else np.asarray(value)

@@ -1,4 +1,4 @@
-"""Pictures, and one self-contained page, of a solved problem."""
+"""Pictures of a solved problem, and one self-contained page about it."""
 
 from .explorer import Explorer, explorer
 from .figures import calibration, predicted_against_true, slice_maps

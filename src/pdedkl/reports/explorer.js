@@ -77,7 +77,8 @@
     return q;
   }
 
-  // Coarse at once, fine when nothing has moved for a moment; both in short turns, so that the page stays responsive.
+  // Draw a coarse picture at once, and a fine one when nothing has moved for a moment. Both are computed in short
+  // turns, so that the page stays responsive.
   function draw() {
     idle = false;
     clearTimeout(waiting);

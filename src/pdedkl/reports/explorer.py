@@ -1,4 +1,4 @@
-"""The slice explorer: what the page needs to draw mean and standard deviation of `u` over any two inputs."""
+"""The slice explorer: the data with which the page draws mean and standard deviation of `u` over any two inputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLOURS = 33
 
 @dataclass(frozen=True)
 class Explorer:
-    """The data and scripts of a page's explorer, or `missing`: why there is none."""
+    """The data and scripts of a page's explorer. If there is no explorer, `missing` says why."""
 
     data: str = ""
     arrays: str = ""
@@ -29,7 +29,7 @@ class Explorer:
 
 
 def explorer(posterior: Posterior, domain: Domain, start: Any = None, axes: tuple[int, int] | None = None) -> Explorer:
-    """The explorer of a posterior, beginning at a point (the centre) with two inputs on the axes (the first two)."""
+    """The explorer of a posterior. By default it starts at the centre with the first two inputs on the axes."""
     try:
         model, arrays = pack(posterior)
     except NotShownError as reason:
@@ -61,6 +61,6 @@ def _deviation(form: dict[str, Any]) -> str:
     if form["kind"] == "exact":
         return "exact"
     return (
-        f"an upper bound: computed from the {form['rank']} directions of the data that matter most, "
-        f"typically {form['ratio']:.2g} times the exact one"
+        f"an upper bound: it is computed from the {form['rank']} most important directions of the data, "
+        f"and is typically {form['ratio']:.2g} times the exact one"
     )

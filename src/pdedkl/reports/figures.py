@@ -1,4 +1,4 @@
-"""Pictures of what was predicted: against the truth, its calibration, over slices of the domain."""
+"""Pictures of predictions: against the truth, their calibration, and over slices of the domain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEVELS = np.linspace(0.01, 0.99, 50)
 
 @styled
 def predicted_against_true(results: Results) -> Figure:
-    """Predicted over true values of `u` and `f`, with 95 % intervals; what has no known truth is left out."""
+    """Predicted over true values of `u` and `f`, with 95 % intervals. A quantity without a known truth is left out."""
     both = [("u", results.u, results.u_truth), ("f = A u", results.f, results.f_truth)]
     shown = [(name, found, truth) for name, found, truth in both if truth is not None]
     if not shown:
@@ -50,7 +50,7 @@ def _one_comparison(values: Any, errors: Any, name: str, found: Prediction, trut
     values.set_title(f"{name}: {kind} {error.value:.1e}\n95 % intervals hold {100 * covered:.0f} % of the truth")
     errors.axhline(0.0, color=GREY, linewidth=0.9, zorder=0)
     errors.errorbar(truth, found.mean - truth, half, rasterized=True, **bars)
-    # Most intervals fit; a few that are much wider would flatten all the others.
+    # Most intervals fit into the picture. A few that are much wider would make all the others too small.
     reach = 1.1 * float(np.quantile(np.abs(found.mean - truth) + half, 0.99)) or 1.0
     errors.set_ylim(-reach, reach)
     errors.set_xlabel("true")
@@ -58,7 +58,7 @@ def _one_comparison(values: Any, errors: Any, name: str, found: Prediction, trut
 
 @styled
 def calibration(results: Results) -> Figure:
-    """The part of true values inside central intervals, over the level of the intervals; the diagonal is perfect."""
+    """The fraction of true values inside central intervals, over the level of the intervals."""
     figure = new(8.5, 11)
     axes = figure.add_subplot()
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.9)
@@ -84,7 +84,7 @@ def calibration(results: Results) -> Figure:
 def slice_maps(posterior: Posterior, problem: Any, seed: int = 0, axes: tuple[int, int] | None = None) -> Figure:
     """Prediction, error and standard deviation over two inputs, the others fixed at a random interior point.
 
-    The two inputs are drawn as well, unless `axes` names them. With one input it is a curve with its 95 % band.
+    The two inputs are chosen at random unless `axes` names them. With one input it is a curve with its 95 % band.
     """
     domain: Domain = problem.domain
     origin = np.asarray(problem.interior(1, seed))[0]
@@ -122,7 +122,7 @@ def map_panel(
     colours: str,
     start: float | None = None,
 ) -> None:
-    """One quantity over two inputs, with its colour bar from `start` on; entries that are not numbers stay white."""
+    """One quantity over two inputs. Its colour bar begins at `start`, and entries that are NaN stay white."""
     from matplotlib.ticker import MaxNLocator
 
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
@@ -166,7 +166,7 @@ def band_panel(
     truth: np.ndarray | None = None,
     level: float = 0.95,
 ) -> None:
-    """A curve in its band, and the truth where it is known."""
+    """A curve with its band, and the truth if it is known."""
     axes.fill_between(across, *interval, color=BLUE, alpha=0.2, linewidth=0, label=f"{100 * level:g} % interval")
     axes.plot(across, mean, color=BLUE, label="prediction")
     if truth is not None:

@@ -1,4 +1,4 @@
-"""One page about a solved problem: everything inside it, nothing fetched."""
+"""One self-contained page about a solved problem: it loads nothing from the network."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-# The name of a picture's file, its title, its caption, and what draws it.
+# The file name of a picture, its title, its caption, and the function that draws it.
 Drawing = tuple[str, str, str, Callable[[], "Figure"]]
 LIBRARIES = ("numpy", "scipy", "jax", "equinox", "matplotlib")
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with the name of its file, what it is called and what it shows."""
+    """A figure with its file name, title and caption."""
 
     name: str
     title: str
@@ -46,7 +46,7 @@ class Picture:
 
     @property
     def width(self) -> float:
-        """In units of the page's type, so that all pictures have type of one size."""
+        """The width in units of the page's font size, so that the text in all pictures has the same size."""
         return round(47.0 * self.figure.get_figwidth() * 2.54 / PAGE_CM, 1)
 
     @property
@@ -61,9 +61,10 @@ def pictures(
     seed: int = 0,
     failed: Callable[[str, Exception], None] | None = None,
 ) -> list[Picture]:
-    """All pictures that can be made of this posterior: without an exact solution or a training there are fewer.
+    """All pictures that can be made of this posterior. Without an exact solution or a training there are fewer.
 
-    One that cannot be drawn raises its error; with `failed(name, error)` that is called instead, and it is left out.
+    If a picture cannot be drawn, its error is raised. If `failed` is given, `failed(name, error)` is called instead,
+    and the picture is left out.
     """
     found = []
     for name, title, caption, draw in _drawings(posterior, problem, results, seed):
@@ -80,8 +81,8 @@ def _drawings(posterior: Posterior, problem: Any, results: Results, seed: int) -
     known = results.u_truth is not None or results.f_truth is not None
     if known:
         caption = (
-            f"Each of {len(results.points)} fresh points is a dot with its 95 % interval; below, the same with the "
-            "truth subtracted."
+            f"Each of {len(results.points)} fresh points is a dot with its 95 % interval. The lower panels show the "
+            "same with the truth subtracted."
         )
         yield "truth", "Predicted against true", caption, lambda: figures.predicted_against_true(results)
     title, caption = "A slice of the domain", "Two inputs drawn at random, the others fixed at a random interior point."
@@ -90,8 +91,8 @@ def _drawings(posterior: Posterior, problem: Any, results: Results, seed: int) -
     yield "slice", title, caption, lambda: figures.slice_maps(posterior, problem, seed)
     if known:
         caption = (
-            "How many true values lie inside intervals of a given level. On the diagonal the error bars mean what they "
-            "say; above it they are wider than needed, below it too narrow."
+            "The fraction of true values inside intervals of a given level. On the diagonal the error bars are right; "
+            "above it they are wider than needed, below it too narrow."
         )
         yield "calibration", "Are the error bars right?", caption, lambda: figures.calibration(results)
     caption = (
@@ -101,14 +102,14 @@ def _drawings(posterior: Posterior, problem: Any, results: Results, seed: int) -
     strengths = lambda: inside.sensitivity(posterior, problem, seed=seed)
     yield "inputs", "Which inputs matter", caption, lambda: inside.which_inputs_matter(problem.domain, strengths())
     caption = (
-        "Fresh points in the coordinates that the kernel sees, in units of its length scales: those along which the "
-        "prediction changes most."
+        "Fresh points in latent coordinates of the kernel, in units of its length scales. Only the coordinates along "
+        "which the prediction changes most are shown."
     )
     yield "latent", "Latent coordinates", caption, lambda: inside.latent_coordinates(posterior, results)
     if posterior.training is not None and posterior.training.history:
         caption = (
             "Objective (negative log evidence plus priors, lower is better) and learned noise levels, phase by phase. "
-            "Phases that only explore use a part of the data; the highest values are cut off."
+            "Phases that only explore use a part of the data. The highest values are cut off."
         )
         yield "training", "Training", caption, lambda: inside.training_history(posterior.training.history)
 
@@ -124,13 +125,13 @@ def write_report(
     shown: Sequence[Picture] | None = None,
     seed: int = 0,
 ) -> Path:
-    """Write one self-contained page of the posterior of a problem, and return its path.
+    """Write one self-contained page about the posterior of a problem, and return its path.
 
-    `metrics` is a dictionary by the names of `metrics.json` (by default what `evaluate` finds), `settings` whatever is
-    needed to repeat the run. `results` and `shown` spare their computation where the caller has them already.
+    `metrics` is a dictionary with the names of `metrics.json`, by default the result of `evaluate`. `settings` are the
+    settings that are needed to repeat the run. `results` and `shown` are computed unless the caller gives them.
     """
     if not isinstance(posterior, Posterior):
-        raise TypeError(f"A report is of a Posterior, from fit or condition: got {type(posterior).__name__}.")
+        raise TypeError(f"A report needs a Posterior, from fit or condition: got {type(posterior).__name__}.")
     if posterior.model.kernel.dim != problem.domain.dim:
         raise ValueError(
             f"The posterior is over {posterior.model.kernel.dim} inputs and the problem has {problem.domain.dim}: "
@@ -164,7 +165,7 @@ def write_report(
         versions=_versions(),
         numbers={key: _number(value) for key, value in measured.items() if isinstance(value, int | float)},
     )
-    # The name of a file may hold bytes that are no text.
+    # A file name may contain bytes that are not valid text.
     write_atomically(Path(path), page.encode("utf-8", "backslashreplace"))
     return Path(path)
 
@@ -177,7 +178,7 @@ def _template() -> Any:
 
 
 def _style(drawn: Sequence[Picture]) -> str:
-    """Widths of pictures stand here, since a strict policy allows no style in an element."""
+    """The style sheet, with the widths of the pictures: the security policy allows no style in an element."""
     widths = [f"img.picture-{number} {{ max-width: {item.width:g}rem; }}" for number, item in enumerate(drawn, start=1)]
     return "\n".join(["", files(__package__).joinpath("report.css").read_text("utf-8"), *widths, ""])
 
@@ -193,7 +194,10 @@ def _accuracy(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _trivial(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What no model should be needed for, and how many times larger its error is; `nearest` marks the better one."""
+    """The errors of the best constant and the best line, and their ratios to the model's error.
+
+    `nearest` marks the better of the two.
+    """
     own = measured.get("error_u")
     names = {"constant_u": "best constant", "line_u": "best straight line"}
     errors = {name: measured[key] for key, name in names.items() if measured.get(key) is not None}

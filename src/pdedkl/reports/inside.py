@@ -28,7 +28,7 @@ SLOPES = 256
 
 @styled
 def training_history(history: tuple[Step, ...]) -> Figure:
-    """Objective and noise levels over the steps of a run; phases have the same width, however many their steps."""
+    """Objective and noise levels over the steps of a run. All phases have the same width in the picture."""
     if not history:
         raise ValueError("The history is empty: only a posterior from pdedkl.fit has one.")
     phases = [(name, list(steps)) for name, steps in groupby(history, key=lambda step: step.phase)]
@@ -61,7 +61,7 @@ def training_history(history: tuple[Step, ...]) -> Figure:
 
 
 def _limit(axes: Any, objectives: list[np.ndarray]) -> None:
-    """Show at least the better half of every phase: the first steps of some are far above everything that follows."""
+    """Show at least the better half of every phase. The first objectives of a phase may be far above all later ones."""
     finite = [part[np.isfinite(part)] for part in objectives]
     finite = [part for part in finite if len(part)]
     if finite:
@@ -113,9 +113,9 @@ def which_inputs_matter(domain: Domain, strengths: np.ndarray) -> Figure:
 
 @styled
 def latent_coordinates(posterior: Posterior, results: Results) -> Figure:
-    """The latent coordinates that matter, at most four, in pairs, coloured by predicted `u`.
+    """The most important latent coordinates, at most four, in pairs, coloured by predicted `u`.
 
-    They are those of the component that contributes most to the mean, ranked by how much it changes along each.
+    They belong to the component that contributes most to the mean, and are ranked by how much it changes along each.
     """
     order, z = _latent(posterior, results.points)
     kept = np.sort(order)
@@ -146,10 +146,10 @@ def latent_coordinates(posterior: Posterior, results: Results) -> Figure:
 
 
 def _latent(posterior: Posterior, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of the component that matters most: the coordinates to show, and all coordinates of the points."""
+    """The coordinates to show, and all latent coordinates of the points, for the most important component."""
     components, q = posterior.model.kernel.components, jnp.asarray(points)
     if posterior.model.engine != "closed-form":
-        # Rows of that engine hold operators instead of jets: coordinates are ranked by how far the points spread.
+        # Rows of this engine hold operators instead of jets, so coordinates are ranked by the spread of the points.
         z = np.asarray(jax.vmap(components[0].latent)(q))
         return _worth_showing(z.std(axis=0)), z
     found = [
@@ -162,14 +162,14 @@ def _latent(posterior: Posterior, points: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _worth_showing(reach: np.ndarray) -> np.ndarray:
-    """The first two coordinates, and up to two more along which the mean changes by a hundredth of the most."""
+    """The first two coordinates, and up to two more with a change of the mean above 1 % of the largest."""
     order = np.argsort(-reach, kind="stable")[:PAIRS]
     return np.array([i for rank, i in enumerate(order) if rank < 2 or reach[i] > 0.01 * reach[order[0]]])
 
 
 @eqx.filter_jit
 def _contribution(posterior: Posterior, number: int, points: Array) -> tuple[Array, Array, Array]:
-    """Latent coordinates, what one component adds to the mean, and the slope of that in the coordinates."""
+    """Latent coordinates, the contribution of one component to the mean, and the gradient of this contribution."""
     component = posterior.model.kernel.components[number]
 
     def mean(z: Array) -> Array:

@@ -1,4 +1,4 @@
-"""MathML for a page: read, checked against a list, and written anew. What was given never reaches the page itself."""
+"""MathML for a page: parsed, checked against a list, and written again. The given text never reaches the page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from xml.etree import ElementTree
 
 NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
-# Elements that hold text and nothing else; a browser reads what is inside them as HTML.
+# Elements that may contain only text, because a browser parses their content as HTML.
 TOKENS = frozenset(["mi", "mn", "mo", "ms", "mspace", "mtext"])
 ELEMENTS = TOKENS | frozenset([
     "math", "merror", "mfrac", "mmultiscripts", "mover", "mpadded", "mphantom", "mprescripts", "mroot", "mrow", "msqrt",
@@ -23,14 +23,14 @@ MOST_CHARACTERS, MOST_LEVELS = 100_000, 100
 
 
 def checked(text: str) -> str:
-    """One `<math>` element with the same formula, made of presentation MathML alone.
+    """One `<math>` element with the same formula, in presentation MathML only.
 
     **Arguments:**
 
     - `text`: the formula as MathML. Comments and processing instructions are left out.
 
-    **Returns:** the formula, written anew from its elements, attributes and text; `""` for an empty one. Anything that
-    is not on the lists above is a `ValueError` that names it: a page must not run what a formula brings along.
+    **Returns:** the formula, written again from its elements, attributes and text; `""` for an empty one. Anything that
+    is not on the lists above raises a `ValueError` that names it, so that a formula cannot bring code into a page.
     """
     if not isinstance(text, str):
         raise TypeError(f"`mathml` needs a string with one <math> element: got {type(text).__name__}.")
@@ -79,7 +79,7 @@ class _Writer:
         self.written.append(escape(text))
 
     def close(self) -> None:
-        """All has been written."""
+        """Nothing is left to do."""
 
 
 def _refuse(needed: str, found: str) -> NoReturn:

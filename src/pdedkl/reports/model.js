@@ -30,7 +30,8 @@
     square: (y) => 0.5 * y * y,
   };
 
-  // A profile writes φ, φ' and φ'' at s into f; the squared exponential, all of which are ±e^{-s}, is written out below.
+  // A profile writes φ, φ' and φ'' at s into f. For the squared exponential they are ±e^{-s}; it is handled
+  // separately below.
   const f = new Float64Array(3);
   const BESSEL = [[1], [1, 1], [3, 3, 1], [15, 15, 6, 1], [105, 105, 45, 10, 1]];
   const PROFILES = {
@@ -90,8 +91,9 @@
     throw new Error("unknown embedding " + h.kind);
   }
 
-  // The rows of one observation, or of one of the places that its operator looks at, as seen by one group of latent
-  // coordinates: arrays and how far apart their rows are. They are kept `from` one row on, and add `to` others.
+  // The rows of one observation, or of one of the places at which its operator evaluates u, for one group of latent
+  // coordinates: arrays and the steps between their rows. They are stored from row `from` on, and their covariances are
+  // added to the output from row `to` on.
   function readPart(part, { to, from, n }, k, view) {
     const zeros = { values: new Float64Array(k), step: 0 };
     const read = (ref) => ref ? { values: view(ref), step: ref.shape[0] > 1 ? ref.shape[1] : 0 } : zeros;
@@ -134,8 +136,8 @@
       return own.map((_, a) => own.reduce((total, value, b) => total + term.rotation[a * term.k + b] * value, 0));
     }
 
-    // One term for points that move in some of its coordinates: the rows of those, side by side, and what the others
-    // contribute to s, β·δ and δᵀGδ of every row.
+    // One term for points that move only in some of its coordinates: the rows of these coordinates, side by side, and
+    // the contributions of the others to s, β·δ and δᵀGδ of every row.
     function prepare(term, own, slots) {
       const k = term.k, m = slots.length, still = term.members.map((_, a) => a).filter((a) => !slots.includes(a));
       const parts = term.parts.map((part) => {
@@ -196,8 +198,8 @@
       }
     }
 
-    // A function (q, out) that writes the covariances of u(q) with all rows, for points that differ from q0 in some
-    // inputs only: what does not depend on those is computed here, once.
+    // A function (q, out) that writes the covariances of u(q) with all rows, for points q that differ from q0 only in
+    // the inputs `moving`. Everything that does not depend on these inputs is computed here, once.
     function covariances(q0, moving) {
       const base = new Float64Array(n), active = [];
       for (const component of components) {
@@ -231,7 +233,7 @@
     }
 
     // Standard deviations at eight points from their covariances with all rows, one column each: L w = k, row by row.
-    // Eight sums at a time keep the processor busy, and read the factor once for all of them.
+    // Eight sums at a time are faster, because the factor is read only once for all of them.
     function deviations(columns) {
       const exact = data.deviation.kind === "exact", rows = exact ? n : data.deviation.rank;
       const matrix = view(exact ? data.deviation.factor : data.deviation.root);

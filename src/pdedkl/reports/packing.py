@@ -5,9 +5,9 @@ units of the length scales and the latent jet `(z_j, c_j, β_j, G_j)` of the row
 
     σ² (c_j φ(s) + φ'(s) (tr G_j − β_j·δ) + φ''(s) δᵀG_jδ),   s = |δ|²/2.
 
-`z_j`, `c_j`, `β_j` and `G_j` are stored for every row, or once where all rows of an observation agree. Only the part of
-`G_j` inside the group is needed. Where one rotation makes all of them diagonal, the rotated ones are stored: operators
-with constant coefficients on linear embeddings need `h` numbers for all rows together, and a pair costs `O(h)`.
+`z_j`, `c_j`, `β_j` and `G_j` are stored for every row, or once if all rows of an observation agree. Only the part of
+`G_j` inside the group is needed. If one rotation makes all `G_j` diagonal, the rotated ones are stored. Operators with
+constant coefficients on linear embeddings then need `h` numbers for all rows together, and a pair costs `O(h)`.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from ..kernels import Component, Matern, Profile, RationalQuadratic, SquaredExpo
 from ..means import ConstantMean, Mean, ZeroMean
 from ..operators import identity
 
-# What the numbers of one page may take, before base64 makes them a third larger: enough for a factor of 1,500 rows.
+# The most bytes for the arrays of one page, before base64 makes them a third larger: enough for a factor of 1,500 rows.
 BYTES = 9_500_000
 LEAST_RANK = 32
 # Random points on which the low-rank form of the variance is chosen, and fresh ones on which it is checked.
 SEEN, CHECKED = 3000, 200
-# Entries off the diagonal, relative to the largest on it, that count as rounding.
+# Off-diagonal entries below this, relative to the largest diagonal entry, count as rounding.
 ROUNDING = 1e-13
 
 Packed = dict[str, Any]
 
 
 class NotShownError(ValueError):
-    """A model has a part of the user's own, which is a Python function and cannot be part of a page."""
+    """The model has a part that a page cannot evaluate, such as a Python function of the user."""
 
 
 class Arrays:
-    """Doubles, one array after the other; a reference is a place and a shape."""
+    """Arrays of 64-bit numbers, one after the other. A reference to an array is its position and shape."""
 
     def __init__(self) -> None:
         self._parts: list[np.ndarray] = []
@@ -67,15 +67,15 @@ class Arrays:
 
 
 def pack(posterior: Posterior, most_bytes: int = BYTES) -> tuple[Packed, str]:
-    """What the page needs to compute mean and standard deviation of `u`: a JSON object, and its arrays in base64.
+    """The data with which a page computes mean and standard deviation of `u`: a JSON object, and arrays in base64.
 
-    Raises `NotShownError` where the model has something that no page can evaluate.
+    Raises `NotShownError` if the model has a part that a page cannot evaluate.
     """
     arrays = Arrays()
     kernel = posterior.model.kernel
     sections = _sections(posterior)
     sizes = [len(item) for item in posterior.observations]
-    # An operator that looks at several places has rows at each, which add up to one.
+    # An operator that evaluates u at several places has rows at each place; their covariances are added.
     places = [
         (to, n) for to, n, rows in zip(np.cumsum([0, *sizes]).tolist(), sizes, sections) for _ in terms_of(rows[0])
     ]
@@ -101,12 +101,12 @@ def pack(posterior: Posterior, most_bytes: int = BYTES) -> tuple[Packed, str]:
 
 
 def _sections(posterior: Posterior) -> list[tuple[Jets, ...]]:
-    """The latent jets of all observations, in order, those of each component."""
+    """The latent jets of all observations, in order; for each observation those of every component."""
     if posterior.model.engine == "closed-form":
         return list(posterior.sections)
     model = posterior.model
     if high := [str(item.operator) for item in posterior.observations if item.operator.order > 2]:
-        raise NotShownError(f"the operator {high[0]} is of an order above two")
+        raise NotShownError(f"the operator {high[0]} has an order above two")
     rows = eqx.filter_jit(ClosedForm().rows)
     found: list[Any] = [rows(model.kernel, model.bound(o.operator), o.points) for o in posterior.observations]
     return found
@@ -133,7 +133,7 @@ def _component(component: Component, jets: Sequence[LatentJet], arrays: Arrays) 
 
 
 def _term(members: np.ndarray, variance: float, jets: Sequence[LatentJet], plain: bool, arrays: Arrays) -> Packed:
-    """One group of latent coordinates; `inputs` names the inputs it depends on, where those are few."""
+    """One group of latent coordinates. If these are inputs themselves, `inputs` lists them; otherwise it is `None`."""
     z = np.concatenate([np.asarray(jet.z)[:, members] for jet in jets])
     drifts = [None if jet.drift is None else np.asarray(jet.drift)[:, members] for jet in jets]
     diffusions = [_of_group(jet.diffusion, members) for jet in jets]
@@ -168,9 +168,9 @@ def _of_group(diffusion: Any, members: np.ndarray) -> np.ndarray | None:
 
 
 def _diagonalised(diffusions: list[np.ndarray | None]) -> tuple[np.ndarray | None, list[np.ndarray | None]]:
-    """One rotation `V` for which all `VᵀGV` are diagonal, and those diagonals; nothing is changed where none exists.
+    """One rotation `V` for which all `VᵀGV` are diagonal, and these diagonals. If there is none, `None` and the input.
 
-    Matrices that share their eigenvectors share them with any weighted sum of theirs.
+    If the matrices have common eigenvectors, these are also eigenvectors of every weighted sum of them.
     """
     found = [G for G in diffusions if G is not None]
     if all(G.ndim == 2 for G in found):
@@ -197,7 +197,7 @@ def _lower(diffusion: np.ndarray | None) -> np.ndarray | None:
 
 
 def _shared(rows: np.ndarray | None, arrays: Arrays) -> Packed | None:
-    """Rows as an array; only the first where all of them are the same up to rounding."""
+    """Rows as an array; only the first row if all are the same up to rounding."""
     if rows is None:
         return None
     same = np.max(np.abs(rows - rows[0])) <= 4 * np.finfo(float).eps * np.max(np.abs(rows))
@@ -211,7 +211,7 @@ def _profile(profile: Profile) -> Packed:
         return {"kind": "rational-quadratic", "alpha": float(jnp.exp(profile.log_alpha))}
     if type(profile) is Matern:
         return {"kind": "matern", "p": profile.p}
-    raise NotShownError(f"the base kernel {type(profile).__name__} is not one of the library's own")
+    raise NotShownError(f"the base kernel {type(profile).__name__} is not part of pdedkl")
 
 
 def _embedding(embedding: Embedding, arrays: Arrays) -> Packed:
@@ -228,7 +228,7 @@ def _embedding(embedding: Embedding, arrays: Arrays) -> Packed:
     if type(embedding) is Bottleneck:
         network = _embedding(embedding.network, arrays)
         return {"kind": "bottleneck", "layer": _layer(embedding.projection, arrays), "network": network}
-    raise NotShownError(f"the embedding {type(embedding).__name__} is not one of the library's own")
+    raise NotShownError(f"the embedding {type(embedding).__name__} is not part of pdedkl")
 
 
 def _layer(layer: Linear, arrays: Arrays) -> Packed:
@@ -237,13 +237,13 @@ def _layer(layer: Linear, arrays: Arrays) -> Packed:
 
 
 def _deviation(posterior: Posterior, arrays: Arrays, most_bytes: int) -> Packed:
-    """The variance is `k(q, q) − |L⁻¹ k|²`: with all of `L` if it fits, else with the directions that matter most.
+    """The variance is `k(q, q) − |L⁻¹ k|²`: with all of `L` if it fits, else with the most important directions.
 
-    Those are the leading left singular vectors `U` of `L⁻¹ k` over random points of the domain. Leaving out the others
-    leaves out a part of what the data explain, so `k(q, q) − |Uᵀ L⁻¹ k|²` is never below the variance.
+    These are the leading left singular vectors `U` of `L⁻¹ k` over random points of the domain. Without the other
+    directions the data explain less, so `k(q, q) − |Uᵀ L⁻¹ k|²` is never below the variance.
     """
     if not isinstance(posterior.solver, Factorised):
-        raise NotShownError("there are too many values to hold their Gram matrix")
+        raise NotShownError("there are too many values to store their Gram matrix")
     L = np.asarray(posterior.solver.factor)
     n = len(L)
     if 4 * n * (n + 1) <= most_bytes:

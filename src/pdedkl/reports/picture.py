@@ -1,4 +1,4 @@
-"""A figure that a notebook shows without further ado."""
+"""A figure that a notebook shows by itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from . import style
 
 
 class Picture(Figure):
-    """A matplotlib figure that belongs to no backend. A notebook asks it for its own PNG."""
+    """A matplotlib figure without a backend. A notebook shows the PNG from `_repr_png_`."""
 
     def _repr_png_(self) -> bytes:
         return style.as_bytes(self, "png")

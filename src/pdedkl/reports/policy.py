@@ -1,4 +1,4 @@
-"""What a page may run and load: its own script and style, known by their digests, and pictures inside it."""
+"""What a page may run and load: only its own script and style, identified by digests, and embedded pictures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import hashlib
 def policy(script: str, style: str) -> str:
     """The content-security policy of a page with this script and this style, each in one element.
 
-    A browser runs nothing else, whatever text reaches the page, and fetches nothing.
+    A browser runs no other code and loads nothing from the network, whatever text the page contains.
     """
     rules = {
         "default-src": "'none'",

@@ -1,4 +1,4 @@
-"""Predictions and truth on fresh points: what metrics and pictures are made from."""
+"""Predictions and truth on fresh points, from which metrics and pictures are made."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class Results:
     u_line: np.ndarray | None
 
     def metrics(self) -> dict[str, Any]:
-        """By the names of `metrics.json`; `constant_u` and `line_u` are the errors of the best constant and line."""
+        """Metrics with the names of `metrics.json`.
+
+        `constant_u` and `line_u` are the errors of the best constant and line.
+        """
         out: dict[str, Any] = {}
         for name, found, truth in (("u", self.u, self.u_truth), ("f", self.f, self.f_truth)):
             if truth is not None:
@@ -42,7 +45,7 @@ class Results:
 
 
 def evaluate(posterior: Posterior, problem: Any, n: int = POINTS, seed: int = 0) -> Results:
-    """Predict `u` and `f` at `n` fresh points of the problem, and compute what is known of the truth there."""
+    """Predict `u` and `f` at `n` fresh points of the problem, and compute the truth there if it is known."""
     points = np.asarray(problem.interior(n, seed))
     values = [item for item in posterior.observations if isinstance(item.operator, Identity)]
     constant = line = None
@@ -61,7 +64,7 @@ def evaluate(posterior: Posterior, problem: Any, n: int = POINTS, seed: int = 0)
 
 
 def values_of(function: Any, points: np.ndarray) -> np.ndarray | None:
-    """A function of one point, or a number, at all points; `None` where there is none."""
+    """The values of a function of one point, or of a number, at all points; `None` for `None`."""
     if function is None:
         return None
     if not callable(function):

@@ -1,4 +1,4 @@
-"""One picture of a posterior: along one coordinate with its band, or over a plane of two."""
+"""One picture of a posterior: a curve with its band along one coordinate, or maps over two."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 POINTS_OF_A_CURVE = 401
 # Finer where a ball is cut out of the plane, so that its edge is smooth.
 FINE_GRID = 3 * GRID
-# So many fixed coordinates are named in a title.
+# Up to this number, the fixed coordinates are named in the title.
 NAMED = 4
 
 
@@ -85,7 +85,7 @@ def _plane(shown: dict[str, Any], axes: list[np.ndarray], names: list[str], what
     figure = new(7.6 if len(maps) == 3 else 9.2)
     across, up = axes
     for place, (title, values, colours) in zip(figure.subplots(1, len(maps), sharey=True), maps):
-        # A scale from zero shows how much the width varies, and does not blow up rounding.
+        # A scale from zero shows how much the width varies, and does not magnify rounding errors.
         start = 0.0 if colours == DEVIATIONS else None
         map_panel(figure, place, across, up, values.reshape(len(across), len(up)).T, title, colours, start)
         place.set_xlabel(names[0], parse_math=False)
@@ -96,7 +96,7 @@ def _plane(shown: dict[str, Any], axes: list[np.ndarray], names: list[str], what
 
 
 def _add_data(figure: Figure, posterior: Posterior) -> None:
-    """The values that were observed, where the curve shows the whole domain."""
+    """Add the observed values. Only for one coordinate, where the curve shows the whole domain."""
     same = [item for item in posterior.observations if isinstance(item.operator, Identity)]
     if same:
         q, y = (np.concatenate([np.asarray(getattr(o, name)) for o in same]) for name in ("points", "values"))

@@ -71,12 +71,12 @@ def styled(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def verbatim(text: str) -> str:
-    """A name for a picture as it is: a dollar sign begins no formula, and what is no Unicode is written by number."""
+    """A name as plain text in a picture: dollar signs start no formula, and invalid Unicode is written as escapes."""
     return text.encode("utf-8", "backslashreplace").decode().replace("$", r"\$")
 
 
 def new(height_cm: float, width_cm: float = PAGE_CM) -> Figure:
-    """An empty figure that belongs to nobody's backend."""
+    """An empty figure without a backend."""
     from .picture import Picture
 
     return Picture(figsize=(width_cm / 2.54, height_cm / 2.54), layout="constrained")
@@ -91,7 +91,7 @@ def as_bytes(figure: Figure, kind: str) -> bytes:
 
 
 def save(figure: Figure, folder: str | Path, name: str) -> tuple[Path, Path]:
-    """Write `name.png` and `name.svg` into the folder; each is the old file or the new one, never half of it."""
+    """Write `name.png` and `name.svg` into the folder. Each file is replaced completely or not at all."""
     if not name or Path(name).name != name:
         raise ValueError(f"`name` is the name of a file without its folder and ending, such as 'slice': got {name!r}.")
     paths = Path(folder) / f"{name}.png", Path(folder) / f"{name}.svg"

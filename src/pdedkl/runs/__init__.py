@@ -1,1 +1,1 @@
-"""Runs: a problem solved from end to end, in a folder that holds all that is needed to repeat it."""
+"""Runs: a problem solved from start to end, in a folder with everything that is needed to repeat it."""

@@ -1,13 +1,13 @@
 """The folder of a run.
 
-config.json     what was asked for: enough to repeat the run
-problem.py      the user's own problem, where it is one, with its digest in config.json; the only code in a run
+config.json     the settings: enough to repeat the run
+problem.py      the user's own problem file, if there is one. Its digest is in config.json. The only code in a run
 data/           measurements that were given
-checkpoint      where training stands; gone once the run is finished
-model.pdedkl    the posterior; of a run that was stopped, the best so far
-metrics.json    errors, calibration, times; `stopped` says why the run is not finished, where it is not
+checkpoint      the state of training; deleted when the run is finished
+model.pdedkl    the posterior; if the run was stopped, the best so far
+metrics.json    errors, calibration, times; `stopped` says why an unfinished run was stopped
 history.csv, figures/, report.html
-.lock           there while a process works in the folder
+.lock           exists while a process works in the folder
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from .metrics import odd
 
 CONFIG, METRICS, MODEL, CHECKPOINT = "config.json", "metrics.json", "model.pdedkl", "checkpoint"
 PROBLEM, DATA, FIGURES, HISTORY, REPORT = "problem.py", "data", "figures", "history.csv", "report.html"
-MOST_JSON = 64 * 2**20  # bytes; what a run writes is a thousand times smaller
+MOST_JSON = 64 * 2**20  # bytes; the files of a run are a thousand times smaller
 
 
 class RunError(Exception):
-    """A folder or a request that no run can be made of; its message is meant for the user."""
+    """A folder or a request that a run cannot use; the message is written for the user."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """What was asked for. `None` leaves a choice to the problem or to the recipe."""
+    """The settings of a run. `None` leaves a choice to the problem or to the recipe."""
 
     problem: str
     dim: int | None = None
@@ -58,12 +58,12 @@ class Config:
 
     @property
     def own(self) -> bool:
-        """Whether the problem is a Python file of the user's."""
+        """Whether the problem is the user's own Python file."""
         return self.problem.endswith(".py")
 
 
 class Folder:
-    """Reads and writes the files of one run, each in one piece or not at all."""
+    """Reads and writes the files of one run. Each file is written completely or not at all."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -73,7 +73,7 @@ class Folder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Only this process may change the folder; what killed ones have left half written is removed."""
+        """Only this process may change the folder. Unfinished temporary files of killed processes are removed."""
         if self.path.exists() and not self.path.is_dir():
             raise RunError(f"{self.path} is a file: name a folder for the run with --out.")
         with locks.locked(self.path):
@@ -87,7 +87,7 @@ class Folder:
 
     @property
     def measured(self) -> bool:
-        """Whether there is a result, if only that of a run that was stopped."""
+        """Whether there is a result. A run that was stopped has one too."""
         return (self / METRICS).is_file()
 
     @property
@@ -96,7 +96,7 @@ class Folder:
         return isinstance(found, dict) and found.get("stopped") is None
 
     def check_free(self, force: bool = False) -> None:
-        """Refuse a folder that a run may not begin in: it holds another one, unless that is to go, or other files."""
+        """Refuse a folder that holds other files, or another run unless `force` is set."""
         if self.started:
             if not force:
                 hint = "is finished" if self.finished else f"can be continued with: pdedkl resume {self.path}"
@@ -105,7 +105,7 @@ class Folder:
             raise RunError(f"{self.path} is not empty and holds no run: name another folder with --out.")
 
     def begin(self, config: Config, *, force: bool = False) -> Config:
-        """Copy what the user gave into the folder, and write the configuration, which comes back."""
+        """Copy the user's files into the folder, and write and return the configuration."""
         self.check_free(force)
         files = [existing(name) for name in config.data]
         program = existing(config.problem).read_bytes() if config.own else None
@@ -136,11 +136,14 @@ class Folder:
             raise RunError(f"{self / CONFIG} does not describe a run of this version of pdedkl: solve again.")
         for name, value in stored.items():
             if not _fits(value, kinds[name]):
-                raise RunError(f"{self / CONFIG} needs another kind of value for `{name}`: restore it, or solve again.")
+                raise RunError(f"{self / CONFIG} has a wrong kind of value for `{name}`: restore it, or solve again.")
         return Config(**(stored | {"data": tuple(stored.get("data", ()))}))
 
     def program(self, config: Config, trust: bool = False) -> bytes:
-        """The run's own problem: the copy in the folder, as it was when the run began. All else has to be trusted."""
+        """The problem file of the run: the copy in the folder, unchanged since the run began.
+
+        Any other program is refused unless `trust` is set.
+        """
         path, why = self / config.problem, None
         if config.problem != PROBLEM:
             why = f"{self / CONFIG} names a program that the run did not make, {config.problem}"
@@ -148,31 +151,31 @@ class Folder:
             why = f"{path} is a link to a program elsewhere"
         text = existing(str(path)).read_bytes() if trust or why is None else b""
         if why is None and hashlib.sha256(text).hexdigest() != config.digest:
-            how = "has no digest in" if config.digest is None else "has another digest than in"
+            how = "has no digest in" if config.digest is None else "does not match the digest in"
             why = f"{path} {how} {self / CONFIG}, so it may not be the program that the run began with"
         if why is not None and not trust:
             raise RunError(f"{why}. A program can do anything: read it, and if you trust it, use --trust.")
         return text
 
     def data(self, config: Config, trust: bool = False) -> list[Path]:
-        """The tables of the run, which are in its folder."""
+        """The tables of the run. They must lie in its folder unless `trust` is set."""
         home = self.path.resolve()
         for name in config.data:
             if not trust and not (self / name).resolve().is_relative_to(home):
                 raise RunError(
                     f"{self / CONFIG} names a table that is not in the folder of the run, {name}: "
-                    "if that is meant, use --trust."
+                    "if that is intended, use --trust."
                 )
         return [self / name for name in config.data]
 
     def figures(self) -> Path:
-        """The folder of the pictures; never one elsewhere, where they would replace other files."""
+        """The folder of the pictures. A link is refused, because pictures could replace files elsewhere."""
         if (self / FIGURES).is_symlink():
             raise RunError(f"{self / FIGURES} is a link: remove it, since pictures are written into the run itself.")
         return self / FIGURES
 
     def metrics(self) -> dict[str, Any]:
-        """What metrics.json holds, if that is what a run has written."""
+        """The content of metrics.json, after checking that it has the form that a run writes."""
         if not self.measured:
             what = f"has no result yet: pdedkl resume {self.path}" if self.started else "is not the folder of a run"
             raise RunError(f"{self.path} {what}.")
@@ -198,11 +201,11 @@ class Folder:
         return text
 
     def write(self, name: str, text: str) -> None:
-        # A name that is no Unicode has characters that UTF-8 cannot write; JSON reads them back from their escapes.
+        # A file name that is not valid Unicode has characters that UTF-8 cannot encode: they are written as escapes.
         write_atomically(self / name, text.encode("utf-8", "backslashreplace"))
 
     def _clear(self) -> None:
-        """Remove a run's own files, and nothing else that somebody may have put there."""
+        """Remove the files of the run, and no other files in the folder."""
         for name in (METRICS, MODEL, CHECKPOINT, CONFIG, PROBLEM, HISTORY, REPORT):
             (self / name).unlink(missing_ok=True)
         for name in (DATA, FIGURES):
@@ -221,7 +224,7 @@ def existing(name: str) -> Path:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value of JSON is of the kind that a field of `Config` is annotated with."""
+    """Whether a JSON value matches the annotation of a field of `Config`."""
     if kind == tuple[str, ...]:
         return isinstance(value, list) and all(isinstance(item, str) for item in value)
     if isinstance(value, bool):

@@ -14,11 +14,11 @@ from .folder import Config, Folder, RunError, existing
 
 
 def problem_of(config: Config, folder: Folder | None = None, trust: bool = False) -> Problem:
-    """The problem by name, from a file that the user names, or from the copy of it in the folder of a run."""
+    """The built-in problem of this name, or the problem from the user's file or from its copy in the run's folder."""
     if not config.own:
         return problems.built_in(config.problem, dim=config.dim)
     if config.dim is not None:
-        raise RunError("--dim is for the built-in problems: the dimension of your own is set in its file.")
+        raise RunError("--dim is for the built-in problems: the dimension of your own problem is set in its file.")
     if folder is None:
         path, text = Path(config.problem), existing(config.problem).read_bytes()
     else:
@@ -29,7 +29,7 @@ def problem_of(config: Config, folder: Folder | None = None, trust: bool = False
         if not isinstance(error.__cause__, ModuleNotFoundError):
             raise
         raise RunError(
-            f"{error} A run keeps this one file: put into it what it imports from its folder, or install that."
+            f"{error} A run keeps only this one file: copy into it what it imports from its folder, or install that."
         ) from error
 
 
@@ -46,7 +46,7 @@ def data_of(
 
 def measurements(path: Path, domain: Domain) -> Observation:
     """Values of `u` in a table whose columns are the coordinates, `u`, and `noise` if it is known."""
-    # What is no Unicode cannot be saved, and what steers a terminal is not to be printed.
+    # Characters that are not valid Unicode cannot be saved, and control characters must not reach a terminal.
     name = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in path.name)
     read = partial(Observation.from_table, path, domain.coordinate_names, "u", domain=domain, name=f"u in {name}")
     try:

@@ -1,4 +1,4 @@
-"""What a solved problem is worth: the numbers of `metrics.json`."""
+"""How good the solution is: the numbers of `metrics.json`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..problems import Problem
 from ..reports import Results
 from .folder import Config
 
-# What is `None` where there is no exact solution to compare with.
+# These are `None` if there is no exact solution to compare with.
 OF_U = ("error_u", "coverage_u", "z_rms_u", "nlpd_u", "crps_u", "sharpness_u", "constant_u", "line_u")
 
 
 def measured(posterior: Posterior, problem: Problem, config: Config, results: Results) -> dict[str, Any]:
-    """Errors are relative L2 errors on fresh points, as fractions; `peak_memory_bytes` is the most the process held."""
+    """The content of `metrics.json`. Errors are relative L2 errors on fresh points, as fractions."""
     training, data = posterior.training, posterior.observations
     n = sum(map(len, data))
     found = {
@@ -53,12 +53,12 @@ def measured(posterior: Posterior, problem: Problem, config: Config, results: Re
 
 
 def values_of(operator: Operator, data: Sequence[Observation]) -> int:
-    """How many of the values are of this operator."""
+    """How many of the values are values of this operator."""
     return sum(len(item) for item in data if same(item.operator, operator))
 
 
 def _factors(posterior: Posterior) -> dict[str, Any] | None:
-    """What error bars were multiplied by, for each order of derivatives that was compared."""
+    """The calibration factors of the error bars, for each order of derivatives that was compared."""
     if (found := posterior.calibration) is None:
         return None
     factors = {str(order): float(factor) for order, factor in zip(found.orders, np.asarray(found.factors))}
@@ -66,7 +66,7 @@ def _factors(posterior: Posterior) -> dict[str, Any] | None:
 
 
 def _dim(problem: Problem) -> int:
-    """The dimension of space, or of everything where nothing is called `x`."""
+    """The number of coordinates called `x`, or of all coordinates if none is called `x`."""
     return dict(problem.domain.layout).get("x", problem.domain.dim)
 
 

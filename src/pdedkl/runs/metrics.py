@@ -1,4 +1,4 @@
-"""What `metrics.json` has to hold for the commands that read it."""
+"""The entries of `metrics.json` that other commands read, and their types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KINDS: dict[str, Any] = {
     **dict.fromkeys(("coverage_u", "coverage_f", "check"), dict | None),
     "stopped": str | None,
 }
-LATER = ("stopped",)  # what older runs do not have
+LATER = ("stopped",)  # missing in older runs
 CHECK: dict[str, Any] = {"calibrated": bool, "error_u": NUMBER | None, "ruled_by": str, "advice": str}
 COMPARED = ("coverage", "error", "claimed", "z_rms")
 COMPARISON: dict[str, Any] = {"name": str, "points": int, **dict.fromkeys(COMPARED, NUMBER | None)}
@@ -22,9 +22,9 @@ NAMES = {str: "text", int: "a whole number", bool: "true or false"}
 
 
 def odd(found: Any) -> str:
-    """What is wrong with the metrics of a run, in words; nothing if they are right."""
+    """What is wrong with the metrics of a run, in words; `""` if nothing is wrong."""
     if not isinstance(found, dict):
-        return "it is no table of names and values"
+        return "it is not a table of names and values"
     if wrong := _misfit(found, KINDS):
         return wrong
     for name in ("coverage_u", "coverage_f"):

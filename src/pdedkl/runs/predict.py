@@ -1,4 +1,4 @@
-"""Predictions for a table of points that may be larger than memory: one block of rows after the other."""
+"""Predictions for a table of points that may be larger than memory, in blocks of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's table of errors, with the cells that it leaves empty, and our own columns."""
+"""The paper's table of errors, with its empty cells, and our own columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .folder import METRICS, Config, Folder, RunError
 
 @dataclass(frozen=True)
 class Row:
-    """One problem of the table, and what the paper prints for it: (error of u, error of f), PDE-GP and PDE-DKL."""
+    """One problem of the table, with the paper's (error of u, error of f) for PDE-GP and PDE-DKL."""
 
     problem: str
     dim: int | None
@@ -29,7 +29,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Method:
-    """A column of ours, and what its runs have in their configurations."""
+    """One of our columns, and the settings of its runs."""
 
     title: str
     model: str = "dkl"
@@ -80,7 +80,7 @@ Errors = dict[tuple[str, str], tuple[float, float] | None]
 
 
 class Reproduction:
-    """Runs in one folder each, in the order of the rows; what is finished is not run again."""
+    """The runs of the table, each in its own folder, in the order of the rows. Finished runs are not repeated."""
 
     def __init__(self, out: Path, rows: dict[str, Row], seeds: int) -> None:
         self.out, self.rows, self.seeds = out, rows, seeds
@@ -97,12 +97,12 @@ class Reproduction:
             say(f"{len(jobs)} runs to make")
         for done, (job, _) in enumerate(pool.run(solve_cell, jobs), start=1):
             if not Folder(job.argument.folder).finished:
-                raise RunError(f"{job.name} was solved where {self.out} is another folder: {SHARED}")
+                raise RunError(f"{job.name} was solved on a machine where {self.out} is another folder: {SHARED}")
             say(f"{done}/{len(jobs)}  {job.name}")
             self.write()
 
     def write(self) -> None:
-        """The table as it stands, as Markdown, CSV and a page."""
+        """Write the table with the results so far, as Markdown, CSV and HTML."""
         self.out.mkdir(parents=True, exist_ok=True)
         for name, text in (("table.md", self.markdown()), ("table.csv", self.csv()), ("table.html", self.html())):
             write_atomically(self.out / name, text.encode())
@@ -148,8 +148,8 @@ class Reproduction:
     def caption(self) -> str:
         seeds = "one seed" if self.seeds == 1 else f"the median of {self.seeds} seeds"
         return (
-            f"Relative L2 errors of u / of f on 1,000 fresh points, {seeds}. All our columns have the same points; the "
-            "paper does not print its own numbers of points, and has no figures for PDE-GP in 50 dimensions."
+            f"Relative L2 errors of u / of f on 1,000 fresh points, {seeds}. All our columns use the same points. The "
+            "paper does not state its numbers of points, and has no errors for PDE-GP in 50 dimensions."
         )
 
     def _runs(self, name: str, row: Row) -> Iterator[tuple[str, Path, Config]]:
@@ -169,7 +169,7 @@ class Cell:
 
 
 def solve_cell(asked: Cell) -> None:
-    """Solve in the cell's folder, or go on there after a kill. Only files come of it."""
+    """Solve in the cell's folder, or continue there if the run was killed. The results are files only."""
     import jax
 
     from ..cache import use_compilation_cache
@@ -186,10 +186,10 @@ def solve_cell(asked: Cell) -> None:
             elif _asked(folder.config()) != _asked(asked.config):
                 raise RunError(f"{folder.path} holds another run: remove it, or use another --out.")
             solve(folder, progress=False)
-    except Exception as error:  # whatever it is, of many runs the one has to be named
+    except Exception as error:  # any error: say which of the runs failed
         raise RunError(f"{asked.title} failed: {type(error).__name__}: {error}") from error
     finally:
-        jax.clear_caches()  # neither time nor memory of a run depends on those before it
+        jax.clear_caches()  # so that time and memory of a run do not depend on earlier runs
     if not folder.finished:
         raise KeyboardInterrupt
 

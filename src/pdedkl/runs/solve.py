@@ -1,4 +1,4 @@
-"""Solve a problem in a folder: sample, train, measure, write. Killed at any moment, it goes on where it was."""
+"""Solve a problem in a folder: sample, train, measure, write. A run that is killed at any moment can be continued."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .measure import measured
 
 
 class Solved(NamedTuple):
-    """What a run has found, and what its report is made of."""
+    """The results of a run, from which its report is made."""
 
     posterior: Posterior
     problem: Problem
@@ -48,9 +48,9 @@ def solve(
 ) -> dict[str, Any]:
     """Run what the folder's configuration asks for, and return its metrics.
 
-    `saved` is called with the posterior as soon as its file is there. `conclude` makes of what was found what is to be
-    drawn of it, by default the report; model and metrics are written by then. The metrics of a run that was stopped say
-    so, its model is the best so far, and its checkpoint stays.
+    `saved` is called with the posterior as soon as the model file is written. `conclude` is called last, after model
+    and metrics are written; by default it writes the report. If the run was stopped, the metrics say so, the model is
+    the best so far, and the checkpoint is kept.
     """
     config = folder.config()
     problem = problem_of(config, folder, trust)
@@ -69,14 +69,14 @@ def solve(
         progress=progress,
     )
     with warnings.catch_warnings():
-        # The problem itself is in the folder: its functions are found again.
+        # No warning is needed: loading finds the functions in the problem file of the folder.
         warnings.simplefilter("ignore", FunctionsNotSaved)
         posterior.save(folder / MODEL, extra=_extra(posterior, problem))
     saved(posterior)
     folder.write(HISTORY, _history(posterior))
     results = evaluate(posterior, problem, seed=config.seed)
     metrics = measured(posterior, problem, config, results) | {"stopped": posterior.training.stopped}
-    (folder / REPORT).unlink(missing_ok=True)  # it would be of other numbers
+    (folder / REPORT).unlink(missing_ok=True)  # it shows other numbers
     folder.write_json(METRICS, metrics)
     if posterior.training.stopped is None:
         (folder / CHECKPOINT).unlink(missing_ok=True)
@@ -85,14 +85,17 @@ def solve(
 
 
 def opened(folder: Folder, trust: bool = False) -> Solved:
-    """What a run has found, from its folder."""
+    """The results of a run, read from its folder."""
     metrics, config = folder.metrics(), folder.config()
     problem, posterior = _loaded(folder, trust)
     return Solved(posterior, problem, metrics, evaluate(posterior, problem, seed=config.seed))
 
 
 def predictor(folder: Folder, trust: bool = False) -> Predictor:
-    """What predictions need. The model file has it all, so nothing is run, unless the model has Python functions."""
+    """Everything that predictions need, from the model file.
+
+    The problem file is run only if the model has Python functions, or if its file is from an older version.
+    """
     folder.config()
     _check_model(folder)
     header = describe(folder / MODEL)
@@ -105,7 +108,7 @@ def predictor(folder: Folder, trust: bool = False) -> Predictor:
 
 
 def report(folder: Folder, solved: Solved) -> list[str]:
-    """Figures and page, made anew. What could not be made is left out, and comes back with the reason."""
+    """Write figures and page again. Returns the parts that could not be made, each with the reason."""
     posterior, problem, metrics, results = solved
     config = folder.config()
     failed: list[str] = []
@@ -118,7 +121,7 @@ def report(folder: Folder, solved: Solved) -> list[str]:
     for picture in list(shown):
         try:
             save(picture.figure, folder.figures(), picture.name)
-        except Exception as error:  # drawing and writing: whatever it is, the others are worth having
+        except Exception as error:  # any error in drawing or writing: still make the other pictures
             give_up(picture.name, error)
             shown.remove(picture)
     try:
@@ -136,7 +139,7 @@ def _conclude(folder: Folder, solved: Solved) -> None:
 
 
 def _loaded(folder: Folder, trust: bool) -> tuple[Problem, Posterior]:
-    """The problem, whose file is run if it is the user's own, and the model with the functions that it needs of it."""
+    """The problem and the model. The user's problem file is run, because the model may need functions from it."""
     config = folder.config()
     _check_model(folder)
     problem = problem_of(config, folder, trust)
@@ -149,14 +152,14 @@ def _check_model(folder: Folder) -> None:
 
 
 def _extra(posterior: Posterior, problem: Problem) -> dict[str, Any]:
-    """What a prediction needs besides the posterior: names of columns, and which observation is of `A u`."""
+    """What a prediction needs besides the posterior: names of columns, and which observation has the operator `A`."""
     operators = [item.operator for item in posterior.observations]
     source = next((i for i, one in enumerate(operators) if same(one, problem.operator)), None)
     return {"columns": list(problem.domain.coordinate_names), "source": source}
 
 
 def _from_extra(extra: Any, posterior: Posterior) -> Predictor | None:
-    """The predictor that a model file describes; `None` if it does not, as files of older versions."""
+    """The predictor that a model file describes; `None` if it describes none, as in older versions."""
     found = extra if isinstance(extra, dict) else {}
     names, source = found.get("columns"), found.get("source")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

@@ -1,4 +1,4 @@
-"""Saved models: one safetensors file of arrays and a JSON description. Data, never code."""
+"""Saved models: one safetensors file with arrays and a JSON description. It contains data, never code."""
 
 from .functions import FunctionsNotSaved
 from .models import describe, functions_of, load, save

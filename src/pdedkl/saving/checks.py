@@ -1,4 +1,4 @@
-"""What annotations cannot say of a loaded model: that its parts fit each other."""
+"""Check that the parts of a loaded model fit each other, as far as type annotations cannot say it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ..operators.normals import OutwardNormal
 from ..operators.tensors import ConstantTensor
 from .fields import MisfitError
 
-LARGEST = 1e200  # of any number; products of larger ones overflow
-HARMLESS = 1e30  # numbers up to this size, and down to its inverse, are predicted with as they are
+LARGEST = 1e200  # the largest number allowed: products of larger ones overflow
+HARMLESS = 1e30  # numbers up to this size, and down to its inverse, need no trial prediction
 
 
 def check_object(made: Any, where: str) -> None:
-    """One object by itself; its parts have been checked before it."""
+    """Check one object. Its parts have been checked before."""
     if problem := _problem_of(made):
         raise MisfitError(f"{where}: {problem}")
 
@@ -52,7 +52,7 @@ def _problem_of(made: Any) -> str | None:
         case Diffusion() | Divergence():
             return _tensor(made.a, len(made.x))
         case Sum(terms=()) | MLP(layers=()) | Kernel(components=()):
-            return f"a {type(made).__name__} of nothing"
+            return f"an empty {type(made).__name__}"
         case Normalisation() if made.centre.shape != (sum(size for _, size in made.layout),):
             return f"{made.centre.shape[0]} coordinates for the layout {made.layout}"
         case Normalisation() if made.names and len(made.names) != made.centre.shape[0]:
@@ -84,7 +84,7 @@ def _coordinates(indices: tuple[int, ...], layout: tuple[tuple[str, int], ...], 
 
 
 def _normal(made: OutwardNormal) -> str | None:
-    """Faces and spheres of coordinates that it is over."""
+    """What is wrong, unless all faces and balls belong to the coordinates of the normal."""
     known = set(made.x.indices)
     fit = all(len(indices) == len(center) and set(indices) <= known for indices, center, _ in made.balls)
     if not (made.faces or made.balls) or not fit or not {face[0] for face in made.faces} <= known:
@@ -93,7 +93,7 @@ def _normal(made: OutwardNormal) -> str | None:
 
 
 def _tensor(a: Any, k: int) -> str | None:
-    """A function, or a number, a diagonal, or a matrix with its directions."""
+    """What is wrong, unless `a` is a function, a number, a diagonal, or a matrix with its directions."""
     if not isinstance(a, ConstantTensor):
         return None if callable(a) else f"a coefficient that is a {type(a).__name__}"
     if a.value.shape not in {(), (k,), (k, k)}:
@@ -121,7 +121,7 @@ def _component(made: Component) -> str | None:
 
 
 def check_posterior(posterior: Posterior) -> None:
-    """The kernel with itself, the observations with the model, the solved system with both."""
+    """Check that kernel, observations, model and the solved system fit each other."""
     model, observations = posterior.model, posterior.observations
     if not observations:
         raise MisfitError("there is no observation")
@@ -157,14 +157,14 @@ def _check_jets(posterior: Posterior) -> None:
 
 
 def _shapes(jets: Any) -> Any:
-    """The shapes of jets in tuples; `None` for whatever else a file may hold there."""
+    """The shapes of jets in tuples; `None` for anything else in their place."""
     if isinstance(jets, tuple):
         return [_shapes(part) for part in jets]
     return jets.z.shape if isinstance(jets, LatentJet) else None
 
 
 def check_traced(posterior: Posterior) -> None:
-    """Trace every operator, and the mean, at one point: shapes that do not fit show here."""
+    """Trace every operator, and the mean, at one point, to find shapes that do not fit."""
     for item in posterior.observations:
         _check_operator_at(item.operator, np.asarray(item.points)[0])
     if (shape := jax.eval_shape(posterior.model.mean, posterior.observations[0].points[0]).shape) != ():
@@ -172,7 +172,7 @@ def check_traced(posterior: Posterior) -> None:
 
 
 def check_numbers(posterior: Posterior, tensors: dict[str, np.ndarray]) -> None:
-    """Numbers so large or small that they could overflow: predict once, and see whether something finite comes out."""
+    """If some numbers are so large or small that they could overflow, check that one prediction is finite."""
     extreme = [name for name, array in tensors.items() if _extreme(name, np.abs(array))]
     for name in extreme:
         if np.abs(tensors[name]).max() > LARGEST:
@@ -184,7 +184,11 @@ def check_numbers(posterior: Posterior, tensors: dict[str, np.ndarray]) -> None:
 
 
 def _extreme(name: str, sizes: np.ndarray) -> bool:
-    """Logarithms are known by their names, and coefficients may be some. A factor is divided by its diagonal."""
+    """Whether numbers of this size could overflow.
+
+    Logarithms are recognised by their names, and coefficients may be logarithms. Solving divides by the diagonal of a
+    factor, so its diagonal must not be too small.
+    """
     if sizes.size == 0:
         return False
     field = name.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Whether a value fits the annotation of its field, arrays with their shapes: `matrix: Float[Array, "v w"]`."""
+"""Check values against the annotations of their fields, including shapes: `matrix: Float[Array, "v w"]`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxtyping import jaxtyped
 
 
 class MisfitError(ValueError):
-    """Something in a model file that does not fit; the message says what and where, the caller adds the file."""
+    """Something in a model file does not fit. The message says what and where; the caller adds the file name."""
 
 
 @cache
@@ -22,7 +22,7 @@ def hints_of(cls: type) -> dict[str, Any]:
 
 
 def check_fields(cls: type, values: dict[str, Any], where: str) -> None:
-    """Hold each value to its annotation; axes of one letter have one length throughout the object."""
+    """Check each value against its annotation. Axes with the same letter must have the same length in one object."""
     with jaxtyped("context"):
         for field in dataclasses.fields(cls):
             if not fits(value := values[field.name], hints_of(cls)[field.name]):
@@ -46,7 +46,7 @@ def fits(value: Any, hint: Any) -> bool:
         return isinstance(value, dict) and all(fits(item, arguments[1]) for item in value.values())
     if hint is float:
         hint = int | float
-    # To Python a truth value is a number; to a file it is not.
+    # In Python a bool is also an int; in a file it does not count as a number.
     return isinstance(value, hint) and (hint is bool or hint is object or not isinstance(value, bool))
 
 

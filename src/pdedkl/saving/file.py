@@ -19,13 +19,13 @@ from ..parsing import parse_json
 
 FORMAT = "pdedkl-posterior"
 VERSION = 1
-KEY = "pdedkl"  # the one entry of the metadata, since safetensors keeps no order among several
-SPARE_BYTES = 2**26  # that a file may have beyond its arrays, before it is opened at all
+KEY = "pdedkl"  # the only entry of the metadata, because safetensors does not keep the order of several
+SPARE_BYTES = 2**26  # a file may exceed its arrays by this; larger files are refused before arrays are read
 AGAIN = "Save the posterior again, or take another copy of the file."
 
 
 def write(path: Path, header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
-    """Write under a temporary name in the same folder, then rename: the old file or the new one, never half of one."""
+    """Write under a temporary name in the same folder, then rename, so that `path` is never a partly written file."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"The folder {path.parent} does not exist: create it before saving to it.")
     if path.is_dir():
@@ -51,7 +51,7 @@ def read_header(path: Path) -> dict[str, Any]:
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays, once the checksum agrees."""
+    """Header and arrays, after verifying the checksum."""
     with _opened(path) as file:
         header = _header_of(file, path)
         _check_size(path, header)
@@ -104,7 +104,7 @@ def _opened(path: Path) -> Any:
         return safe_open(path, framework="numpy")
     except SafetensorError as error:
         raise ValueError(
-            f"{path} is no model file, or was cut short: expected a complete safetensors file, and found {error}. "
+            f"{path} is not a model file, or was cut short: expected a complete safetensors file, and found {error}. "
             "Give a file that posterior.save(path) has written."
         ) from None
 
@@ -125,7 +125,7 @@ def _header_of(file: Any, path: Path) -> dict[str, Any]:
     version = header.get("version")
     if type(version) is int and version > VERSION:
         raise ValueError(
-            f"{path} is of format version {version}, from pdedkl {header.get('pdedkl')}, and this pdedkl reads up to "
+            f"{path} has format version {version}, from pdedkl {header.get('pdedkl')}, and this pdedkl reads up to "
             f"version {VERSION}: update pdedkl to load it."
         )
     if type(version) is not int or version < 1:

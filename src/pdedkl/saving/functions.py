@@ -1,4 +1,4 @@
-"""Python functions in a model: a file keeps their names, and a few of their values to know them by."""
+"""Python functions in a model: a file stores their names, and a few of their values to recognise them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ..inference import Posterior
 from ..means import FunctionMean
 from ..operators import Coefficient
 
-PROBES = 4  # points at which a function is held to what it was
-TOLERANCE = 1e-8  # of its largest value there; another machine rounds differently
+PROBES = 4  # points at which a function is compared with its stored values
+TOLERANCE = 1e-8  # relative to its largest value there, since another machine rounds differently
 
 
 class FunctionsNotSaved(UserWarning):
-    """A model file holds data only: the functions named have to be given again to `pdedkl.load`."""
+    """A model file holds data only. The functions that the warning names have to be given again to `pdedkl.load`."""
 
 
 def name_of(fn: Callable, owner: Any, field: str, taken: Mapping[str, Any]) -> str:
-    """The coefficient's name, the function's own, or the field's; numbered where another function has it."""
+    """The name of the coefficient, of the function or of the field, with a number if the name is taken."""
     plain = getattr(fn, "__name__", "<lambda>")
     fallback = "mean" if isinstance(owner, FunctionMean) else field
     base = owner.name if isinstance(owner, Coefficient) else fallback if plain == "<lambda>" else plain
@@ -48,10 +48,10 @@ def values_of(fn: Callable, posterior: Posterior) -> np.ndarray:
 
 
 def check_given(path: Any, wanted: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """All the functions of a file and no others."""
+    """Check that exactly the functions that the file needs are given."""
     if missing := {name: entry for name, entry in wanted.items() if name not in given}:
         raise ValueError(
-            f"{path} was saved with Python functions, which no data file holds, and still needs {listed(missing)}: "
+            f"{path} was saved with Python functions, which a file cannot hold, and still needs {listed(missing)}: "
             f"load it with {call(path, wanted)}."
         )
     if unknown := sorted(set(given) - set(wanted)):
@@ -62,10 +62,10 @@ def check_given(path: Any, wanted: Mapping[str, Any], given: Mapping[str, Any]) 
 
 
 def check_values(path: Any, name: str, fn: Callable, expected: Any, posterior: Posterior) -> None:
-    """Refuse another function than the one that was conditioned with: predictions would be silently wrong."""
+    """Refuse a function that differs from the one of the saved model: predictions would be wrong without notice."""
     try:
         values = values_of(fn, posterior)
-    except Exception as error:  # whatever the caller's own function raises
+    except Exception as error:  # any error of the user's function
         raise ValueError(f"The function {name!r} given for {path} could not be called with a point: {error}") from error
     expected = np.asarray(expected)
     size = np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected))

@@ -1,4 +1,4 @@
-"""Save a posterior, load it again with the same bits, describe a file."""
+"""Save a posterior, load it again bit for bit, describe a file."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ FUNCTION = {"in", "values"}
 def save(
     posterior: Posterior, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None, stacklevel: int = 2
 ) -> None:
-    """Write the posterior to one file; `extra` is anything in JSON that should travel with it."""
+    """Write the posterior to one file. `extra` is a dictionary of JSON values to store with it."""
     if not isinstance(posterior, Posterior):
         raise TypeError(
-            f"A Posterior can be saved, from condition(model, observations): got {type(posterior).__name__}."
+            f"Only a Posterior can be saved, from condition(model, observations): got {type(posterior).__name__}."
         )
     from .. import __version__
 
     _check_extra(extra)
     encoder = Encoder()
-    # The rows of this engine are the points and the operator, repeated: they are made again on loading.
+    # The rows of the autodiff engine only repeat the points and the operator: they are made again on loading.
     kept = dataclasses.replace(posterior, sections=()) if posterior.model.engine == "autodiff" else posterior
-    if isinstance(kept.solver, Iterative):  # devices are those of the program that loads it
+    if isinstance(kept.solver, Iterative):  # the program that loads the file has its own devices
         kept = dataclasses.replace(kept, solver=dataclasses.replace(kept.solver, mesh=None))
     tree = encoder.encode(kept, "")
     for i, (name, fn) in enumerate(encoder.of_point.items()):
@@ -56,7 +56,7 @@ def save(
         "extra": extra or {},
         "posterior": tree,
     }
-    # What is written can be read: better an error now than a file that does not load.
+    # Check that the file can be loaded: better an error now than a file that does not load.
     _restored(path, parse_json(json.dumps(header, allow_nan=False), "This posterior"), encoder.tensors, encoder.given)
     write(Path(path), header, encoder.tensors)
     if encoder.functions:
@@ -69,7 +69,7 @@ def save(
 
 
 def functions_of(observations: Sequence[Observation]) -> dict[str, Callable]:
-    """The Python functions of observations, by the names under which `save` lists them: what `load` wants again."""
+    """The Python functions of observations, by the names that `save` gives them: the `functions` for `load`."""
     encoder = Encoder()
     encoder.encode(tuple(observations), "")
     return encoder.given
@@ -81,8 +81,8 @@ def load(path: str | os.PathLike[str], *, functions: Mapping[str, Callable] | No
     **Arguments:**
 
     - `path`: the file that `posterior.save` wrote.
-    - `functions`: the Python functions that no data file can hold, by name: those of coefficients, operators and the
-      prior mean. Saving names them in a warning, and `pdedkl.saving.describe(path)["functions"]` lists them.
+    - `functions`: the Python functions of coefficients, operators and the prior mean, by name. A data file cannot hold
+      them. Saving names them in a warning, and `pdedkl.saving.describe(path)["functions"]` lists them.
 
     **Returns:** a `Posterior`.
 
@@ -111,10 +111,10 @@ def _restored(
     with _fitting(path):
         posterior = decoder.decode(header["posterior"], "posterior")
         if not isinstance(posterior, Posterior):
-            raise MisfitError(f"the header describes no posterior, but {described(posterior)}")
+            raise MisfitError(f"the header does not describe a posterior, but {described(posterior)}")
         values = {name: decoder.decode(entry["values"], f"functions.{name}") for name, entry in wanted.items()}
         if unused := sorted(set(tensors) - decoder.used) + sorted(set(wanted) - set(decoder.of_point)):
-            raise MisfitError(f"{', '.join(unused)} belongs to nothing")
+            raise MisfitError(f"{', '.join(unused)} belongs to no part of the model")
         posterior = _with_forms(posterior)
         check_posterior(posterior)
     for name, fn in decoder.of_point.items():
@@ -136,7 +136,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 @contextmanager
 def _fitting(path: Any) -> Iterator[None]:
-    """Say of whatever goes wrong in here that the file is the reason."""
+    """Turn every error in the block into an error about the file."""
     try:
         yield
     except NotRegisteredError as error:
@@ -149,7 +149,7 @@ def _fitting(path: Any) -> Iterator[None]:
 
 
 def _with_forms(posterior: Posterior) -> Posterior:
-    """Older files do not say which parameters of the model are positive; the operators that hold them do."""
+    """The posterior with `model.positive` set from the operators, because older files do not store it."""
     model = copy.copy(posterior.model)
     object.__setattr__(model, "positive", positive_names([item.operator for item in posterior.observations]))
     return dataclasses.replace(posterior, model=model)
@@ -168,12 +168,12 @@ def _check_extra(extra: Any) -> None:
         json.dumps(extra, allow_nan=False, sort_keys=True)
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(
-            f"`extra` needs what JSON can hold: strings, finite numbers, lists and dictionaries by string; {error}."
+            f"`extra` needs JSON values: strings, finite numbers, lists and dictionaries with string keys; {error}."
         ) from None
 
 
 def _summary(posterior: Posterior) -> dict[str, Any]:
-    """For a reader; nothing of it is used on loading."""
+    """A summary for human readers. It is not used on loading."""
     model, observations = posterior.model, posterior.observations
     return {
         "coordinates": dict(model.kernel.layout),
@@ -190,7 +190,7 @@ def _summary(posterior: Posterior) -> dict[str, Any]:
 
 
 def _training(posterior: Posterior) -> dict[str, Any] | None:
-    """What was chosen for the training, where there was one."""
+    """The settings of the training; `None` if there was none."""
     if (training := posterior.training) is None:
         return None
     chosen = ("recipe", "model", "seed", "kernel", "trained_values", "solver")

@@ -1,6 +1,6 @@
 """The classes that a model file may hold, each with a short tag that never changes.
 
-A file names tags only. What is not listed here is not built, so a file cannot make a program import or run anything.
+A file contains tags only. Only classes listed here are built, so a file cannot make a program import or run anything.
 """
 
 from __future__ import annotations
@@ -92,16 +92,16 @@ _TAGS: dict[type, str] = {cls: tag for tag, cls in _CLASSES.items()}
 def register(name: str, cls: type) -> None:
     """Let model files hold your own operator, embedding, profile or mean, under a name that you keep.
 
-    Its fields are stored one by one, and a loaded object is made from them without a call of `__init__`. Call it
-    wherever such files are saved or loaded.
+    The fields of an object are stored one by one, and a loaded object is made from them without calling `__init__`.
+    Every program that saves or loads such files has to call `register` first.
     """
     if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
-        raise TypeError(f"register(name, cls) takes a class made of fields, such as an Embedding: got {cls!r}.")
+        raise TypeError(f"register(name, cls) takes a dataclass, such as an Embedding: got {cls!r}.")
     if cls in _TAGS and not _TAGS[cls].startswith(OWN_TAG):
-        raise ValueError(f"{cls.__name__} is part of pdedkl and needs no registering.")
+        raise ValueError(f"{cls.__name__} is part of pdedkl and does not need to be registered.")
     if not (isinstance(name, str) and name):
         raise TypeError(f"register(name, cls) needs a string as the name: got {name!r}.")
-    _TAGS.pop(_CLASSES.get(tag := OWN_TAG + name, cls), None)  # a class that a notebook has defined anew
+    _TAGS.pop(_CLASSES.get(tag := OWN_TAG + name, cls), None)  # a class that was defined again in a notebook
     _CLASSES[tag] = cls
     _TAGS[cls] = tag
 

@@ -1,6 +1,6 @@
 """A tree of modules as JSON and named arrays, and back.
 
-None, truth values, numbers, strings    themselves; infinities and NaN of a training's history as {"float": "inf"}
+None, truth values, numbers, strings    as they are; infinities and NaN of a training's history as {"float": "inf"}
 tuples                                  [ … ]
 dictionaries                            {"dict": { … }}
 arrays                                  {"tensor": name, "shape": [ … ]}
@@ -29,21 +29,21 @@ from .fields import MisfitError, check_fields
 from .functions import function_of_point, name_of, place_of
 from .registry import OWN_TAG, class_of, tag_of
 
-# Callable too, but no functions: a class of the user's own is named, not passed over.
+# Objects of these classes are callable, but they are not functions: a user's own class has to be registered.
 EXTENSIBLE = (AbstractCoefficient, Embedding, Mean, Operator, Profile)
 
 
-# Where numbers need not be finite: nothing is computed from them.
+# Numbers here need not be finite, because nothing is computed from them.
 HISTORY = "posterior.training"
 REPORTED = ("functions.", "posterior.solver.error")
 
 
 class NotRegisteredError(LookupError):
-    """A file holds an object of a class that the user has to register first."""
+    """A file contains an object of a class that the user has to register first."""
 
 
 class Encoder:
-    """Collects the arrays and the names of the functions of what it encodes."""
+    """Encodes a tree, and collects its arrays and the names of its functions."""
 
     def __init__(self) -> None:
         self.tensors: dict[str, np.ndarray] = {}
@@ -103,7 +103,7 @@ class Encoder:
 
 
 class Decoder:
-    """Builds what an encoder described; `used` are the arrays it has met, `of_point` the functions."""
+    """Builds the tree that an encoder described. `used` are the arrays found in it, `of_point` the functions."""
 
     def __init__(self, tensors: dict[str, np.ndarray], functions: dict[str, Callable]) -> None:
         self.tensors = tensors
@@ -127,7 +127,7 @@ class Decoder:
                 return self._function(name, where)
             case {"float": "inf" | "-inf" | "nan" as text, **rest} if not rest and where.startswith(HISTORY):
                 return float(text)
-        raise MisfitError(f"{where} is none of the forms that the format knows: {str(node)[:60]}")
+        raise MisfitError(f"{where} has none of the forms of the format: {str(node)[:60]}")
 
     def _array(self, name: str, shape: list, where: str) -> jax.Array:
         if name not in self.tensors or name in self.used:
@@ -153,11 +153,11 @@ class Decoder:
         if cls is None and tag.startswith(OWN_TAG):
             raise NotRegisteredError(tag.removeprefix(OWN_TAG))
         if cls is None:
-            raise MisfitError(f"{where} is of the unknown kind {tag!r}")
+            raise MisfitError(f"{where} has the unknown kind {tag!r}")
         known = {field.name: field.default for field in dataclasses.fields(cls)}
         required = {name for name, default in known.items() if default is dataclasses.MISSING}
         if not required <= set(fields) <= set(known):
-            raise MisfitError(f"{where} is a {cls.__name__} of {list(known)} and the file has {list(fields)}")
+            raise MisfitError(f"{where} is a {cls.__name__} with fields {list(known)} and the file has {list(fields)}")
         # A field that a later version of pdedkl has added, with a default, is missing from older files.
         values = known | {name: self.decode(node, f"{where}.{name}") for name, node in fields.items()}
         check_fields(cls, values, where)

@@ -1,4 +1,4 @@
-"""Bayesian optimisation of what training leaves open: the latent dimension first of all."""
+"""Bayesian optimisation of settings that training does not choose, above all the latent dimension."""
 
 from .evaluation import Evaluation
 from .result import Search

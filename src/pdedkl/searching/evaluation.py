@@ -1,4 +1,4 @@
-"""One value of the search set: train with it, and record what came out."""
+"""Train with one value of the search set, and record the result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..observations import Observation
 from ..training import fit
 from .space import Parameters
 
-# From parameters to the objective and the trained posterior.
+# A function from parameters to the objective and the trained posterior.
 Train = Callable[[Parameters], tuple[float, Any]]
 
 
@@ -56,12 +56,12 @@ class Fit:
     def __call__(self, parameters: Parameters) -> tuple[float, Any]:
         posterior = fit(self.problem, self.data, progress=False, **self.options, **parameters)
         if posterior.training.stopped == "interrupted":
-            raise KeyboardInterrupt  # half a training says nothing about its parameters
+            raise KeyboardInterrupt  # an unfinished training says nothing about its parameters
         return posterior.training.objective, posterior
 
 
 def evaluate(train: Train, parameters: Parameters) -> tuple[Evaluation, Any]:
-    """Train once. A failure of the arithmetic is a result; any other error is not."""
+    """Train once. An arithmetic error is recorded as a failed evaluation; any other error is raised."""
     begin = time.monotonic()
     try:
         objective, posterior = train(parameters)
@@ -75,7 +75,7 @@ def evaluate(train: Train, parameters: Parameters) -> tuple[Evaluation, Any]:
 
 @dataclass(frozen=True)
 class Trained:
-    """`evaluate` as a function of the parameters. A posterior is kept only where it need not travel."""
+    """`evaluate` as a function of the parameters. The posterior is returned only if `keep` is set: it may be large."""
 
     train: Train
     keep: bool
@@ -86,7 +86,7 @@ class Trained:
 
 
 def best_of(history: Sequence[Evaluation]) -> Evaluation | None:
-    """The first of the lowest; `None` if all failed."""
+    """The evaluation with the lowest objective, the first one in a tie; `None` if all failed."""
     found = [item for item in history if item.objective is not None]
     return min(found, key=lambda item: item.rank, default=None)
 

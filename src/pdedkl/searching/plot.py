@@ -22,8 +22,8 @@ BLUE, RED, GREY = "#2f6690", "#c8553d", "#8a8f98"
 
 
 def draw(space: Space, history: Sequence[Evaluation], best: Evaluation, surrogate: Surrogate) -> Figure:
-    """Evaluated points, the surrogate's mean and its 95 % band; parameters besides the latent dimension by colour."""
-    from matplotlib.figure import Figure  # and not pyplot: nobody's backend is touched
+    """Evaluated points, the surrogate's mean and its 95 % band. Colours show the parameters other than latent_dim."""
+    from matplotlib.figure import Figure  # not pyplot, which would change the user's backend
     from matplotlib.ticker import MaxNLocator
 
     slices = _slices(history, best)
@@ -79,7 +79,7 @@ def _dress(axes: Any) -> None:
 
 
 def _slices(history: Sequence[Evaluation], best: Evaluation) -> list[tuple[Parameters, Any]]:
-    """The values of the other parameters that were trained with success, in order, and a colour for each."""
+    """The values of the other parameters in successful trainings, sorted, and a colour for each."""
     from matplotlib import colormaps
 
     found = [_others(item.parameters) for item in history if item.objective is not None]
@@ -99,5 +99,5 @@ def _name(others: Parameters) -> str:
 
 
 def _once(others: Parameters) -> str | None:
-    """Points are named where there is one kind of them; several are told apart by the colour of their line."""
+    """The label of the points if all have the same colour; `None` if the labels of the lines explain the colours."""
     return None if others else "evaluated"

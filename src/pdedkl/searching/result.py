@@ -60,7 +60,7 @@ class Search(Shown):
 
     @cached_property
     def posterior(self) -> Posterior:
-        """The posterior of the best parameters. Trained again, with the same result, if it was made elsewhere."""
+        """The posterior of the best parameters; trained again, with the same result, if another process made it."""
         if self._trained is not None:
             return self._trained
         if self._train is None:

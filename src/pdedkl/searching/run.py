@@ -19,7 +19,7 @@ from .space import Space
 from .state import State
 from .surrogate import ACQUISITIONS, propose
 
-# Options of `fit` that a search has a use of its own for, and what to write instead.
+# Options of `fit` that a search sets itself, and what to write instead.
 TAKEN = {
     "latent_dim": "latent_dims=[…]",
     "prior_strength": "prior_strengths=[…]",
@@ -63,14 +63,14 @@ def search(
     - `prior_strengths`: strengths of the prior to choose from, if they are searched too. The set is the product of all
       lists.
     - `initial`: how many random values come first.
-    - `evaluations`: how many values are trained in all; the whole set if it is smaller.
+    - `evaluations`: how many values are trained in total; the whole set if it is smaller.
     - `acquisition`: `"ei"` (expected improvement), `"ucb"` (confidence bound) or `"pi"` (probability of improvement).
-    - `workers`: how many values are trained at a time, each in a process of its own.
+    - `workers`: how many values are trained at a time, each in its own process.
     - `batch`: how many values are proposed at a time; one for each worker by default. The result depends on the batch
       and not on the workers.
-    - `scheduler`: the address of a Dask scheduler whose workers train instead, as many as it has.
-    - `state`: a file in which the search is stored. Called again with the same arguments, a killed search continues;
-      asked for more evaluations, it adds them.
+    - `scheduler`: the address of a Dask scheduler. All its workers train instead of local processes.
+    - `state`: a file in which the search is stored. Called again with the same arguments, a killed search continues.
+      With a larger `evaluations`, a finished search adds the missing ones.
     - `seed`: the seed of everything random.
     - `recipe`: `"default"`, or `"paper"` for the paper's own training.
     - `model`: `"dkl"` for a network, `"linear"` for a learned linear map.
@@ -96,7 +96,7 @@ def search(
     shape = {"layout": domain.layout, "lower": domain.lower.tolist(), "upper": domain.upper.tolist()}
     named = {name: repr(value) for name, value in fit_options.items() if name not in ("callbacks", "validation")}
     if (validation := fit_options.get("validation")) is not None:
-        # Arrays print without their entries, so these count by what they hold.
+        # The text of an observation does not show all its values, so validation data are stored as a fingerprint.
         named["validation"] = fingerprint(check_observations(validation, beside=found))
     searcher = Searcher(
         space,
@@ -116,7 +116,7 @@ def search(
 
 
 class Searcher:
-    """A search over `space` for the lowest objective that `train` returns. `options` tell it from other searches."""
+    """A search over `space` for the lowest objective that `train` returns. `options` identify it in its state file."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class Searcher:
                 raise ValueError(f"`{name}` needs a positive whole number: got {value!r}.")
         if initial > evaluations:
             raise ValueError(
-                f"`initial` counts the first of all `evaluations`: got {initial} of {evaluations}. "
+                f"`initial` cannot exceed `evaluations`, which include the first ones: got {initial} of {evaluations}. "
                 f"Use initial={evaluations} or fewer."
             )
         if acquisition not in ACQUISITIONS:
@@ -158,7 +158,7 @@ class Searcher:
         self.state = State(state, {"search set": space.axes, **same, **(options or {})}, space)
         if (stored := len(self.state.proposed)) > self.wanted:
             raise ValueError(
-                f"{self.state.path} holds {stored} evaluations already and {self.wanted} are asked for: "
+                f"{self.state.path} holds {stored} evaluations already and only {self.wanted} are asked for: "
                 f"use evaluations={stored} or more, or another file."
             )
 
@@ -187,7 +187,7 @@ class Searcher:
         return Serial() if alone else open_pool(self.workers, self.scheduler)
 
     def _propose(self) -> bool:
-        """Add the next batch to what is proposed; whether there is one."""
+        """Propose the next batch. Returns whether there is one."""
         count = len(self.state.proposed)
         if count == 0:
             new = self.space.shuffled(self.seed)[: min(self.initial, self.wanted)]

@@ -13,13 +13,13 @@ from jaxtyping import Float
 
 Parameters = dict[str, Any]
 
-# Strengths are compared by ratio, numbers of coordinates by difference.
+# Prior strengths are compared on a log scale, whole numbers on a linear one.
 LOGARITHMIC = {"prior_strength"}
 
 
 @dataclass(frozen=True)
 class Space:
-    """The product of lists of values, each list placed on `[0, 1]` where the surrogate sees it."""
+    """The product of lists of values. For the surrogate, each list is mapped to `[0, 1]`."""
 
     axes: tuple[tuple[str, tuple[Any, ...]], ...]
 
@@ -51,7 +51,7 @@ class Space:
         return [member for member in self.members if member not in known]
 
     def coordinates(self, parameters: Sequence[Parameters]) -> Float[np.ndarray, "n axes"]:
-        """Where the surrogate sees the parameters. They need not be members, so that it can be drawn between them."""
+        """The parameters in the surrogate's coordinates. They need not be members, as plots show values in between."""
         columns = []
         for name, values in self.axes:
             scale = np.log if name in LOGARITHMIC else np.asarray
@@ -84,6 +84,6 @@ def _strengths(given: Any) -> tuple[float, ...]:
         if not (number and np.isfinite(value) and value > 0):
             raise ValueError(
                 f"`prior_strengths` needs positive numbers, such as [0.01, 0.1, 1]: got {value!r}. "
-                "They are compared on a log scale, where zero has no place."
+                "They are compared on a log scale, so zero is not possible."
             )
     return tuple(sorted({float(value) for value in found}))

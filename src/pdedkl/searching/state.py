@@ -1,4 +1,4 @@
-"""The file of a search that can be killed at any moment."""
+"""The state file of a search, from which a killed search continues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMAT = "pdedkl search 1"
 
 
 class State:
-    """What was proposed, in order, and what came out of it so far; kept in a file if a path is given."""
+    """The proposals of a search, in order, and their results so far; stored in a file if a path is given."""
 
     def __init__(self, path: str | Path | None, options: dict[str, Any], space: Space) -> None:
         self.path = None if path is None else Path(path)
@@ -50,7 +50,7 @@ class State:
         try:
             content = read_json(path)
         except (OSError, ValueError) as error:
-            raise ValueError(f"{error} It should hold a search: delete it to start anew.") from None
+            raise ValueError(f"{error} It should hold a search: delete it to start again.") from None
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError(f"{path} is not a search of this version of pdedkl: name another file, or delete it.")
         options = content.get("options")
@@ -62,7 +62,7 @@ class State:
         try:
             self._take(content, space)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"{path} is damaged ({shortened(repr(error))}): delete it to start anew.") from None
+            raise ValueError(f"{path} is damaged ({shortened(repr(error))}): delete it to start again.") from None
 
     def _take(self, content: dict[str, Any], space: Space) -> None:
         entries = {int(item["number"]) - 1: item for item in [*content["evaluations"], *content["pending"]]}

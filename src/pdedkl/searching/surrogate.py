@@ -1,4 +1,4 @@
-"""A Gaussian process over the search set, and the choice of what to train next."""
+"""A Gaussian process over the search set, and the choice of the next values to train."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACQUISITIONS = ("ei", "ucb", "pi")
 WORTH_TRYING = 0.01
 KAPPA = 2.576
 
-# On [0, 1]: neighbours always tell something of each other, and the ends need not.
+# Bounds of the length scales on [0, 1]: neighbours are always correlated, the two ends need not be.
 LENGTHSCALES = (0.1, 10.0)
 
 Known = Sequence[tuple[Parameters, float | None]]
@@ -27,7 +27,7 @@ Known = Sequence[tuple[Parameters, float | None]]
 class Surrogate:
     """A Gaussian process through the objectives found so far.
 
-    Parameters whose training failed count as the worst that was found, which keeps the search away from them.
+    A failed training counts as the worst objective found so far, which keeps the search away from its parameters.
     """
 
     def __init__(self, space: Space, known: Known, seed: int, acquisition: str = "ei") -> None:
@@ -54,14 +54,14 @@ class Surrogate:
     def predict(self, parameters: Sequence[Parameters]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
         """Mean and standard deviation of the objective."""
         with warnings.catch_warnings(), _one_thread().limit(limits=1):
-            warnings.simplefilter("ignore")  # of length scales at a bound and of variances below zero by rounding
+            warnings.simplefilter("ignore")  # about length scales at a bound, and variances below zero by rounding
             result: Any = self.optimizer.predict(self._points(parameters), return_std=True, fit_gp=not self._fitted)
         self._fitted = True
         mean, deviation = result
         return -mean, deviation
 
     def choose(self, candidates: Sequence[Parameters]) -> Parameters:
-        """The candidate of the largest acquisition; among equals the one that is known least."""
+        """The candidate with the largest acquisition; in a tie the one with the largest standard deviation."""
         mean, deviation = self.predict(candidates)
         self.acquisition.y_max = -self.best
         value = self.acquisition.base_acq(-mean, np.maximum(deviation, np.finfo(float).tiny))
@@ -72,10 +72,10 @@ class Surrogate:
 
 
 def propose(space: Space, known: Known, count: int, seed: int, acquisition: str) -> list[Parameters]:
-    """What to train next, as a function of the seed and of what is known: `count` members of the set, all new.
+    """The next `count` members of the set to train, all new. They depend only on the seed and the known results.
 
-    Each proposal after the first takes those before it for granted, at the best objective so far (a constant liar), so
-    that they spread out.
+    Each proposal assumes that the ones before it reach the best objective so far (a constant liar), so that they
+    spread out.
     """
     assumed, proposals = list(known), []
     finite = [value for _, value in known if value is not None]
@@ -94,7 +94,7 @@ def propose(space: Space, known: Known, count: int, seed: int, acquisition: str)
 
 @cache
 def _one_thread() -> Any:
-    """Threads cost more than they bring for matrices of ten rows, and much more where other processes use the cores."""
+    """Limits linear algebra to one thread. For matrices of ten rows more threads only cost time."""
     from threadpoolctl import ThreadpoolController  # of scikit-learn
 
     return ThreadpoolController()
