@@ -4,6 +4,9 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PEERS := .venv-peers
 
+# Python keeps what it compiles: importing JAX takes two seconds instead of four, and tests start many processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo pictures test lint types unit fuzz bench bench-core bench-gpu bench-peers bench-quick accuracy accuracy-paper \
 	calibration calibration-quick refinement textbook lock clean
 

@@ -283,7 +283,7 @@ def test_functions_of_one_name_are_numbered(tmp_path):
     operator = pk.Coefficient(first) * pk.D(T) + pk.Coefficient(second) * pk.D(X[0]) + pk.Coefficient(first)
     path = tmp_path / "model.pdedkl"
     save_quietly(pk.condition(pk.ard(DOMAIN), [observe(operator)]), path)
-    loaded = pk.load(path, functions={"a": first, "a_2": second})
+    loaded = pk.load(path, functions={"a": first, "b": second})
     fns = [term.coefficient.fn for term in loaded.observations[0].operator.terms]
     assert fns == [first, second, first]
 

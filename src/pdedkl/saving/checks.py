@@ -193,5 +193,5 @@ def _extreme(name: str, sizes: np.ndarray) -> bool:
         return False
     field = name.rpartition(".")[2]
     logarithm = field == "raw" or any(part in name for part in ("log_", "coefficients."))
-    small = field == "factor" and np.diagonal(sizes).min() < 1 / HARMLESS
+    small = name == "solver.factor" and np.diagonal(sizes).min() < 1 / HARMLESS
     return bool(sizes.max() > (np.log(HARMLESS) if logarithm else HARMLESS) or small)
