@@ -160,7 +160,7 @@ EDITS = {
     "an unknown kind": (unknown_kind, "unknown kind 'os.system'"),
     "not a posterior": (another_kind, "not describe a posterior, but a Model"),
     "a part of another kind": (wrong_class, "mean needs Mean", "IdentityEmbedding"),
-    "a missing field": (missing_field, "Model of ['kernel'", "'engine'"),
+    "a missing field": (missing_field, "a Model with fields ['kernel'", "'engine'"),
     "an extra field": (put("model", "more", value=1), "the file has", "'more'"),
     "a missing array": (missing_array, "'alpha'", "not there"),
     "an extra array": (extra_array, "more belongs to no part"),

@@ -137,7 +137,7 @@ def test_headers_inside_headers_are_refused(saved, tmp_path, levels):
     text = json.dumps(header | {"extra": "HERE"}).replace('"HERE"', "[" * levels + "]" * levels)
     save_file(load_file(saved), path, metadata={"pdedkl": text})
     for read in (pk.load, saving.describe):
-        with pytest.raises(ValueError, match=says(str(path), "at most 200 levels")):
+        with pytest.raises(ValueError, match=says(str(path), "at most 200 nested levels")):
             read(path)
 
 
@@ -145,6 +145,6 @@ def test_an_extra_that_is_too_deep_is_refused_before_it_is_written(saved, tmp_pa
     deep: list = []
     for _ in range(300):
         deep = [deep]
-    with pytest.raises(ValueError, match="at most 200 levels"):
+    with pytest.raises(ValueError, match="at most 200 nested levels"):
         pk.load(saved).save(tmp_path / "new.pdedkl", extra={"deep": deep})
     assert not any(tmp_path.iterdir())

@@ -123,7 +123,7 @@ def test_a_missing_file_and_an_unknown_kind(tmp_path):
 
 @pytest.mark.parametrize("name", ["a.npz", "a.parquet"])
 def test_a_damaged_file_is_refused(tmp_path, name):
-    with pytest.raises(ValueError, match=rf"{name} is no (NPZ|Parquet)"):
+    with pytest.raises(ValueError, match=rf"{name} is not a readable (NPZ|Parquet)"):
         from_text(tmp_path, b"not this", name=name)
 
 
