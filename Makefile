@@ -7,7 +7,7 @@ PEERS := .venv-peers
 # Python keeps what it compiles: importing JAX takes two seconds instead of four, and tests start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo pictures test lint types unit fuzz bench bench-core bench-gpu bench-peers bench-quick accuracy accuracy-paper \
+.PHONY: demo pictures test test-quick fuzz lint types unit fuzz bench bench-core bench-gpu bench-peers bench-quick accuracy accuracy-paper \
 	calibration calibration-quick refinement textbook lock clean
 
 # The heat equation in 50 dimensions, from 600 points.
@@ -37,6 +37,13 @@ QUICK := --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 
 unit: $(VENV)/ready
 	$(RUN) -m pytest -n 2 --dist worksteal $(OPTIMISED)
 	XLA_FLAGS="$(QUICK)" $(RUN) -m pytest -n 2 --dist worksteal tests $(addprefix --ignore=,$(OPTIMISED))
+
+# Lint, types, and the tests that neither train nor start processes: for use while writing.
+SLOW := $(addprefix tests/,benchmarks checking cli embeddings fuzz inference kernels reports runs training test_compilation.py \
+	test_damaged_files.py test_determinism.py test_docstrings.py test_examples.py test_jobs.py test_saving.py test_search.py)
+
+test-quick: lint types
+	XLA_FLAGS="$(QUICK)" $(RUN) -m pytest -n 2 --dist worksteal tests $(addprefix --ignore=,$(SLOW))
 
 # Ten thousand damaged files and commands, in some minutes; `make test` has 1,600. Another seed has others.
 fuzz: $(VENV)/ready
