@@ -32,7 +32,7 @@ WITH_TIME = pk.Domain(x=[(0.0, 1.0)] * 2, t=(0.0, 1.0))
         (ridge.DOMAIN, DATA, {"prior_strength": np.inf}, ValueError, ["`prior_strength`", "finite number", "inf"]),
         (ridge.DOMAIN, DATA, {"engine": "magic"}, ValueError, ["engine 'magic'", "closed-form, autodiff"]),
         (ridge.DOMAIN, DATA, {"solver": "lu"}, ValueError, ["solver 'lu'", "auto, dense, iterative"]),
-        (ridge.DOMAIN, DATA, {"trained_values": 3}, ValueError, ["`trained_values`", "at least 10", "3"]),
+        (ridge.DOMAIN, DATA, {"trained_values": 0}, ValueError, ["`trained_values`", "positive whole number", "0"]),
         (SMALLER, DATA, {}, ValueError, ["Point 0 of observation 'u'", "outside the domain", "units"]),
         (ridge.DOMAIN, DATA, {"validation": OUTSIDE}, ValueError, ["Point 1 of observation 'u'", "1 of 2 points"]),
         (ridge.DOMAIN, FLAT, {}, ValueError, ["2 coordinates", "domain has 3", "all its coordinates"]),

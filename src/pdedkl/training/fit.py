@@ -35,8 +35,6 @@ MATRICES_OF_TRAINING = 6
 # Number of values to train on where the matrices of all values do not fit into memory. It is enough to learn kernel and
 # noise, in reasonable time.
 TRAINED_VALUES = 4000
-# Fewer values cannot tell the kernel from noise.
-FEWEST_TRAINED_VALUES = 10
 
 # Number of fresh values, of the source and of each kind of condition, that error bars are calibrated with.
 CALIBRATING_POINTS = 500
@@ -202,18 +200,13 @@ def fit(
     given = check_observations(data)
     _check("recipe", recipe, RECIPES)
     _check("model", model, MODELS)
-    for name, value in (("latent_dim", latent_dim), ("groups", groups)):
+    for name, value in (("latent_dim", latent_dim), ("groups", groups), ("trained_values", trained_values)):
         if value is not None and not (isinstance(value, int) and value >= 1):
             raise ValueError(f"`{name}` needs a positive whole number, or None to have it chosen: got {value!r}.")
     if prior_strength is not None and not 0 <= prior_strength < float("inf"):
         raise ValueError(f"`prior_strength` needs a finite number that is not negative: got {prior_strength!r}.")
     check_accuracy(accuracy, recipe)
     _check("engine", engine, ENGINES)
-    if trained_values is not None and not (isinstance(trained_values, int) and trained_values >= FEWEST_TRAINED_VALUES):
-        raise ValueError(
-            f"`trained_values` needs a whole number of at least {FEWEST_TRAINED_VALUES}, or None to have it chosen: "
-            f"got {trained_values!r}."
-        )
     if given[0].points.shape[1] != domain.dim:
         raise ValueError(
             f"The observations have {given[0].points.shape[1]} coordinates and the domain has {domain.dim}: "
