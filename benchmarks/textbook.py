@@ -115,7 +115,7 @@ def black_scholes() -> Made:
         operator = operator + r * (price * pk.D(x[i])) + variance * pk.D(x[i], x[i])
     exact = lambda q: jnp.sum(q[:d] ** 2) * jnp.exp((r + s**2) * (1 - q[d]))
     conditions = [pk.Dirichlet(on=domain.boundary(x), value=exact), pk.Dirichlet(on=domain.final(t), value=exact)]
-    points = pk.Points(boundary=200, source=200)
+    points = pk.Points(boundary=120, initial=80, source=200)
     return pk.Problem(
         domain, operator, 0.0, conditions, exact, points=points
     ), "Black–Scholes, five assets, payoff Σ x_i²"

@@ -22,15 +22,16 @@ def inside(domain: pk.Domain, region: Region, n: int, rng: np.random.Generator) 
 
 
 def circle(centre: float, radius: float, n: int, rng: np.random.Generator) -> np.ndarray:
-    angle = rng.uniform(0, 2 * np.pi, n)
+    """Evenly spaced points on a circle, from a random one on."""
+    angle = 2 * np.pi * (np.arange(n) + rng.uniform()) / n
     return np.stack([centre + radius * np.cos(angle), radius * np.sin(angle)], axis=1)
 
 
 def polygon(corners: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Random points on the edges of a polygon, evenly along its length."""
+    """Evenly spaced points on the edges of a polygon, from a random one on."""
     closed = np.concatenate([corners, corners[:1]])
     length = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(closed, axis=0), axis=1))])
-    at = rng.uniform(0, length[-1], n)
+    at = length[-1] * (np.arange(n) + rng.uniform()) / n
     return np.stack([np.interp(at, length, closed[:, i]) for i in (0, 1)], axis=1)
 
 

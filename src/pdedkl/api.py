@@ -61,12 +61,14 @@ from .problems import (
     Periodic,
     Points,
     Problem,
+    ProblemWarning,
     Robin,
     Sensors,
 )
 from .saving import load
 from .searching import Evaluation, Search, search
-from .training import Step, Training, fit
+from .training import FitWarning, Step, Training, fit
+from .verdicts import Verdict
 
 __all__ = [
     "MLP",
@@ -85,6 +87,7 @@ __all__ = [
     "Domain",
     "Embedding",
     "Evaluation",
+    "FitWarning",
     "FunctionMean",
     "IdentityEmbedding",
     "Initial",
@@ -105,6 +108,7 @@ __all__ = [
     "Posterior",
     "Prediction",
     "Problem",
+    "ProblemWarning",
     "Profile",
     "RationalQuadratic",
     "Residual",
@@ -115,6 +119,7 @@ __all__ = [
     "SquaredExponential",
     "Step",
     "Training",
+    "Verdict",
     "ZeroMean",
     "additive",
     "ard",

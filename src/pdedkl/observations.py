@@ -23,6 +23,9 @@ from .tables import check_inside, check_noise, read_table
 # The largest size of values that is allowed; the smallest is `1 / LARGEST`.
 LARGEST = 1e100
 
+# Words that say what noise values have; other strings are names of columns.
+NOISE_WORDS = ("learned", "exact", "robust")
+
 
 class Learned(eqx.Module):
     """A noise level that training finds. Observations with the same name of a level share it.
@@ -31,6 +34,10 @@ class Learned(eqx.Module):
 
     - `name`: the name of the level; by default that of the observation.
     - `initial`: the standard deviation to start from; by default a hundredth of the standard deviation of the values.
+    - `exact`: whether the values come from a function and have no noise. Then the level is only a tolerance, at most a
+      small fraction of the size of the values: what a kernel cannot follow is not explained as noise.
+    - `robust`: whether some values may be far off. Then the noise has Student's t-distribution: values that all others
+      contradict count less.
 
     !!! example
         ```python
@@ -41,8 +48,12 @@ class Learned(eqx.Module):
 
     name: str | None = eqx.field(default=None, static=True)
     initial: float | None = eqx.field(default=None, static=True)
+    exact: bool = eqx.field(default=False, static=True)
+    robust: bool = eqx.field(default=False, static=True)
 
     def __check_init__(self) -> None:
+        if self.exact and self.robust:
+            raise ValueError("Learned noise of exact values has no outliers: give exact=True or robust=True.")
         if not (self.name is None or isinstance(self.name, str)):
             raise TypeError(f"Learned(name, initial) needs a string as the name: got {self.name!r}.")
         number = isinstance(self.initial, int | float | np.number)
@@ -59,7 +70,8 @@ class Observation(Shown, eqx.Module):
     - `points`: an array of shape `(n, d)`, all coordinates of the domain in their order.
     - `values`: the `n` values `y`.
     - `noise`: the standard deviation of `ε`, in the units of the values. A number, or one number for each point; `0` or
-      `"exact"` for none; `"learned"`, the default; or `Learned(name, initial)`.
+      `"exact"` for none; `"learned"`, the default; `"robust"`, learned, with values far off counting less; or
+      `Learned(name, initial)`.
     - `name`: its name, and that of its learned noise level. Observations of the same name share one level. By default
       the name is the operator as text, `u` or `Δ_x u`; different operators with the same text get a number.
 
@@ -75,6 +87,7 @@ class Observation(Shown, eqx.Module):
     values: Float[Array, " n"]
     noise: Learned | Float[Array, ""] | Float[Array, " n"]
     name: str = eqx.field(static=True)
+    weights: Float[Array, " n"] | None = None
 
     def __init__(
         self, operator: Operator, points: Any, values: Any, noise: Any = "learned", name: str | None = None
@@ -96,6 +109,7 @@ class Observation(Shown, eqx.Module):
         self.values = _own(y)
         self.noise = _read_noise(noise, q.shape[0])
         self.name = name or applied(operator)
+        self.weights = None
 
     @classmethod
     def from_table(
@@ -115,7 +129,8 @@ class Observation(Shown, eqx.Module):
         - `path`: the file. Its ending says what it is: `.csv`, `.tsv`, `.txt`, `.parquet`, `.pq` or `.npz`.
         - `coordinates`: the names of the columns that hold the coordinates, in the order of the domain.
         - `value`: the name of the column of values.
-        - `noise`: the name of a column of standard deviations; a number; `"exact"`; or `"learned"`, the default.
+        - `noise`: the name of a column of standard deviations; a number; `"exact"`; `"robust"`; or `"learned"`, the
+          default.
         - `operator`: what was measured; `u` itself by default.
         - `domain`: if it is given, every point has to lie in it.
         - `name`: the name of the observation and of its learned noise level.
@@ -133,7 +148,7 @@ class Observation(Shown, eqx.Module):
         axes = [coordinates] if isinstance(coordinates, str) else list(coordinates)
         if not axes:
             raise ValueError("`coordinates` needs the name of a column for each coordinate: got none.")
-        given = isinstance(noise, str) and noise not in ("learned", "exact")
+        given = isinstance(noise, str) and noise not in NOISE_WORDS
         table = read_table(path, [*axes, value, *([noise] if given else [])])
         points = table.stacked(axes)
         if domain is not None:
@@ -189,13 +204,17 @@ class Observation(Shown, eqx.Module):
         """
         known = None if isinstance(self.noise, Learned) else self.noise**2
         variance = jnp.exp(2 * log_noise[self.noise_name or ""]) if known is None else known
-        return jnp.broadcast_to(variance, (len(self),))
+        return jnp.broadcast_to(variance, (len(self),)) / (1.0 if self.weights is None else self.weights)
 
     def _described(self) -> tuple[str, Rows] | None:
         level = None if isinstance(self.noise, Learned) else self.noise
         if not known(self.points, self.values, *([] if level is None else [level])):
             return None
         learned = f"learned, as the level {self.noise_name!r}"
+        if isinstance(self.noise, Learned) and self.noise.exact:
+            learned = "exact, up to a small tolerance"
+        if isinstance(self.noise, Learned) and self.noise.robust:
+            learned += ", robust against values far off"
         return f"Observation of {applied(self.operator)} at {plural(len(self), 'point')}", {
             "name": self.name,
             "points": f"{plural(self.points.shape[1], 'coordinate')} each",
@@ -307,9 +326,11 @@ def _read_noise(noise: Any, n: int) -> Learned | Array:
     if isinstance(noise, str):
         if noise == "learned":
             return Learned()
+        if noise == "robust":
+            return Learned(robust=True)
         if noise == "exact":
             return jnp.zeros(())
-        raise ValueError(f"`noise` is a standard deviation, 'exact' or 'learned': got {noise!r}.")
+        raise ValueError(f"`noise` is a standard deviation, 'exact', 'learned' or 'robust': got {noise!r}.")
     level = _numbers("noise", noise)
     if level.shape not in {(), (n,)} or np.any(level < 0):
         raise ValueError(

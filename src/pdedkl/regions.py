@@ -11,6 +11,9 @@ from scipy.special import gammainc, gammaln, logsumexp, ndtri
 if TYPE_CHECKING:
     from .domain import Coordinates, Domain
 
+# Points this close to a face or sphere, relative to the size of the domain, lie on it.
+ON_THE_REGION = 1e-9
+
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
@@ -69,6 +72,21 @@ class Region:
                 piece = self.pieces[chosen[rows[0]]]
                 points[rows] = self._onto(piece, points[rows], lower if piece.side == "lower" else upper)
         return points
+
+    def contains(self, points: np.ndarray) -> np.ndarray:
+        """Which of these points lie on the region, up to rounding; all points of the domain lie in its interior."""
+        width = self.domain.upper - self.domain.lower
+        found = np.full(len(points), not self.pieces)
+        for piece in self.pieces:
+            index = np.asarray(piece.indices)
+            ball = self.domain.ball_at(piece.indices[0])
+            if ball is None:
+                end = (self.domain.lower if piece.side == "lower" else self.domain.upper)[index]
+                off = np.max(np.abs(points[:, index] - end) / width[index], axis=1)
+            else:
+                off = np.abs(np.linalg.norm(points[:, index] - np.asarray(ball.center), axis=1) / ball.radius - 1)
+            found |= off < ON_THE_REGION
+        return found
 
     def each_once(self) -> np.ndarray:
         """In one dimension, the points that the region consists of."""

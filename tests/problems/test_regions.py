@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pdedkl as pk
-from pdedkl.problems.sampling import SAMPLERS, draw, shares
+from pdedkl.sampling import SAMPLERS, draw, shares
 
 BOX = pk.Domain(x=[(0, 1), (0, 4)], t=(0, 2), mu=[(1, 3)])
 X, T, MU = BOX.coordinates()

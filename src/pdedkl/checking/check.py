@@ -2,13 +2,12 @@
 
 A forward problem knows its source and its conditions everywhere, so new values cost nothing. They show whether error
 bars hold, and how large the error of `u` is. Inside, where `u` is not known, its standard deviation estimates the
-error, after calibration with values on the boundary.
+error. All of this means little where the statement of the problem does not determine `u`, so that is asked first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import equinox as eqx
@@ -16,21 +15,26 @@ import numpy as np
 
 from ..domain import Domain
 from ..inference import Posterior, condition
-from ..inference.calibration import WIDTH, calibration_of
+from ..inference.calibration import WIDTH, Compared, factor_of
 from ..observations import Learned, Observation
-from ..shown import Written, over
+from ..shown import over
+from ..training.scales import responses
 from ..training.starts import with_noise
+from ..verdicts import ROUNDING, Comparison, Verdict
+from .determined import undetermined
 
-# Error bars hold if the fraction of values in the 95 % interval, and the root mean square of `z`, are in these ranges.
-COVERED, Z = (0.90, 0.985), (0.6, 1.4)
-# Errors below this fraction of the size of the values are rounding: error bars can only be too narrow there.
-ROUNDING = 1e-6
-# Points inside over which the error of `u` is estimated.
-POINTS_OF_THE_ERROR = 5000
+# Points inside over which the error of `u` is estimated, and how many are computed at once.
+POINTS_OF_THE_ERROR, BATCH = 5000, 512
+# Values smaller than this fraction of what their operator makes of a function as large as `u` count as zero.
+NEARLY_ZERO = 1e-2
 # If error bars have to be widened by more than this factor, the kernel does not fit the solution.
 MISFIT = 2.0
+# The same where only left-out values are compared: they exceed their error bars somewhat, since training has seen them.
+MISFIT_OF_LEFT_OUT = 3.0
 # Noise causes the error if a tenth of the noise would lower the error to less than this fraction of it.
 RULED_BY_NOISE = 0.6
+# Left-out values that are this many standard deviations off are named as outliers.
+OUTLIER = 6.0
 
 ADVICE = {
     "rounding": "Nothing is left to gain: the error is as small as 64-bit numbers allow here.",
@@ -41,87 +45,98 @@ ADVICE = {
     "fit(…, validation=problem.fresh(200)), or try a larger latent_dim.",
 }
 
-
-@dataclass(frozen=True)
-class Comparison:
-    """Fresh values of one operator. `error` and `claimed`, the error bar, are root mean squares relative to `size`.
-
-    `z_rms` and `coverage` are means over the values. Values of `u` are weighted by how much they tell about points
-    inside.
-    """
-
-    name: str
-    points: int
-    size: float
-    error: float
-    claimed: float
-    z_rms: float
-    coverage: float
-    worst: tuple[float, ...]
-    worst_error: float
-
-    @property
-    def calibrated(self) -> bool:
-        if self.error < ROUNDING:
-            return self.z_rms <= Z[1]
-        return Z[0] <= self.z_rms <= Z[1] and COVERED[0] <= self.coverage <= COVERED[1]
-
-
-@dataclass(frozen=True, repr=False)
-class Verdict(Written):
-    """What fresh values say about a posterior.
-
-    `error_u` is the estimated error of `u` inside, relative to its size (not relative where `u` is zero). `ruled_by` is
-    the main cause of this error: `"rounding"`, `"noise"`, `"points"` or `"model"`. `compared_with` says which values
-    the error bars were calibrated with.
-    """
-
-    calibrated: bool
-    error_u: float
-    ruled_by: str
-    advice: str
-    compared_with: str
-    comparisons: tuple[Comparison, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        parts = [asdict(item) | {"calibrated": item.calibrated} for item in self.comparisons]
-        return asdict(self) | {"comparisons": parts}
-
-    def __str__(self) -> str:
-        lines = [
-            f"{'Calibrated' if self.calibrated else 'Not calibrated'}; the error of u is about {self.error_u:.1e}."
-        ]
-        for item in self.comparisons:
-            lines.append(
-                f"  {item.name}: error {item.error:.1e}, claimed {item.claimed:.1e}; {item.coverage:.1%} of "
-                f"{item.points} fresh values are in their 95 % intervals"
-            )
-        worst = max(self.comparisons, key=lambda item: item.worst_error)
-        place = ", ".join(f"{value:.3g}" for value in worst.worst[:6]) + (", …" if len(worst.worst) > 6 else "")
-        lines.append(f"  worst: {worst.name} at ({place}), off by {worst.worst_error:.1e}")
-        return "\n".join([*lines, self.advice])
+KEEP_BACK = (
+    "There are no fresh values to compare with, only left-out ones. To be sure, keep some measured values back and "
+    "compare them with posterior.predict(points)."
+)
 
 
 def check(posterior: Posterior, problem: Any, n: int = 500, seed: int = 0) -> Verdict:
     """Compare a posterior with `n` fresh values each of the source and of the conditions of its problem."""
     _check_problem(posterior, problem)
+    open_questions = undetermined(problem, posterior.observations)
     fresh = problem.fresh(n, seed=seed, purpose="check")
     inside = problem.interior(n, seed)
-    # The error may be large only in a few corners: many points are needed to find them.
-    u = posterior.predict(problem.interior(POINTS_OF_THE_ERROR, seed))
-    size = float(np.sqrt(np.mean(u.mean**2))) or 1.0
-    error_u = float(np.sqrt(np.mean(u.variance))) / size
+    size, error_u = error_of_u(posterior, problem.interior(POINTS_OF_THE_ERROR, seed))
     comparisons = tuple(_comparison(posterior, item, inside, size) for item in fresh)
     errors_of_u = (error_u, *(item.error for item in comparisons if item.name == "u"))
     cause = "rounding" if max(errors_of_u) < ROUNDING else _cause(posterior, fresh, inside)
+    off = tuple(text for item in comparisons if (text := item._in_words()))
+    status = "undetermined" if open_questions else "not calibrated" if off else "calibrated"
     return Verdict(
-        calibrated=all(item.calibrated for item in comparisons),
+        status=status,
+        reasons=(*open_questions, *off, *outliers(posterior)),
         error_u=error_u,
         ruled_by=cause,
-        advice=ADVICE[cause],
+        advice="" if open_questions else ADVICE[cause],
         compared_with="nothing" if posterior.calibration is None else posterior.calibration.source,
         comparisons=comparisons,
     )
+
+
+def judged_by_the_data(posterior: Posterior, domain: Domain) -> Verdict:
+    """The verdict where there are no fresh values: each value, and each cluster of values, against all others.
+
+    Training has seen these values, so error bars that had to be widened much for them are not trusted. The error of `u`
+    is estimated at the points of the data.
+    """
+    open_questions = undetermined(domain, posterior.observations)
+    size, error_u = error_of_u(posterior, np.concatenate([np.asarray(o.points) for o in posterior.observations]))
+    widened = 1.0 if posterior.calibration is None else float(np.max(np.asarray(posterior.calibration.factors)))
+    off = (
+        (
+            f"Error bars had to be widened {widened:.1f} times for left-out values: the kernel does not fit the data. "
+            "Add data, or try another profile or model.",
+        )
+        if widened > MISFIT_OF_LEFT_OUT
+        else ()
+    )
+    pairs = zip(posterior.observations, posterior.left_out(), posterior.left_out_clusters())
+    comparisons = tuple(_left_out(posterior, item, both, widened, size) for item, *both in pairs if len(item) > 1)
+    return Verdict(
+        status="undetermined" if open_questions else "not calibrated" if off else "calibrated",
+        reasons=(*open_questions, *off, *outliers(posterior)),
+        error_u=error_u,
+        advice=KEEP_BACK,
+        compared_with="nothing" if posterior.calibration is None else posterior.calibration.source,
+        comparisons=comparisons,
+    )
+
+
+def _left_out(
+    posterior: Posterior, item: Observation, found: Sequence[Compared], widened: float, size: float
+) -> Comparison:
+    """Single values and clusters of values of one observation that were left out; the worse of the two."""
+    each = [
+        _compared(item, c._replace(parts=widened**2 * c.parts), size, "u" if item.of_values else item.name)
+        for c in found
+    ]
+    return max(each, key=lambda comparison: comparison.z_rms)
+
+
+def error_of_u(posterior: Posterior, points: np.ndarray) -> tuple[float, float]:
+    """The size of `u` over the points, and its root mean square error bar relative to that size."""
+    # The error may be large only in a few corners: many points are needed to find them.
+    u = posterior.predict(points, batch_size=BATCH)
+    size = float(np.sqrt(np.mean(u.mean**2))) or 1.0
+    return size, float(np.sqrt(np.mean(u.variance))) / size
+
+
+def outliers(posterior: Posterior) -> tuple[str, ...]:
+    """A sentence for each observation with values that all others contradict."""
+    found = []
+    for item, left in zip(posterior.observations, posterior.left_out()):
+        if isinstance(item.noise, Learned) and item.noise.exact:
+            continue
+        z = np.abs(left.errors) / np.sqrt(np.maximum(left.variance + left.noise, np.finfo(float).tiny))
+        # A kernel that does not fit is wrong everywhere: an outlier is far off where most values are not.
+        if len(far := np.flatnonzero(z > OUTLIER * max(1.0, float(np.median(z)) / 0.6745))) and len(item) >= 10:
+            rows = ", ".join(str(i) for i in far[np.argsort(-z[far])][:8]) + (", …" if len(far) > 8 else "")
+            found.append(
+                f"{len(far)} of {len(item)} values of {item.name!r} are far from what all others predict (rows {rows}, "
+                f'up to {z.max():.0f} standard deviations): correct or remove them, or give noise="robust".'
+            )
+    return tuple(found)
 
 
 def _check_problem(posterior: Posterior, problem: Any) -> None:
@@ -145,22 +160,27 @@ def _check_problem(posterior: Posterior, problem: Any) -> None:
 
 
 def _comparison(posterior: Posterior, fresh: Observation, inside: np.ndarray, size_of_u: float) -> Comparison:
-    found, truth = posterior.compared(fresh, inside), np.asarray(fresh.values)
-    claimed = float(np.sqrt(np.mean(found.variance)))
-    # Values that are zero have no size of their own.
-    size = float(np.sqrt(np.mean(truth**2))) or (size_of_u if fresh.of_values else claimed) or 1.0
+    found = posterior.compared(fresh, inside)
+    return _compared(fresh, found, size_of_u, "u" if fresh.of_values else fresh.name)
+
+
+def _compared(item: Observation, found: Compared, size_of_u: float, name: str) -> Comparison:
+    truth, variance = np.asarray(item.values), found.variance + found.noise
+    own, expected = float(np.sqrt(np.mean(truth**2))), size_of_u * float(responses([item])[0])
+    # Values that are zero, or nearly, have no size of their own.
+    size = own if own > NEARLY_ZERO * expected else expected
     errors = np.abs(found.errors) / size
-    z = found.errors / np.sqrt(found.variance)
+    z = found.errors / np.sqrt(variance)
     worst = int(np.argmax(errors))
     return Comparison(
-        name="u" if fresh.of_values else fresh.name,
-        points=len(fresh),
+        name=name,
+        points=len(item),
         size=size,
         error=float(np.sqrt(np.mean(errors**2))),
-        claimed=claimed / size,
+        claimed=float(np.sqrt(np.mean(variance))) / size,
         z_rms=float(np.sqrt(np.average(z**2, weights=found.weight))),
         coverage=float(np.average(np.abs(z) <= WIDTH, weights=found.weight)),
-        worst=tuple(np.asarray(fresh.points)[worst].tolist()),
+        worst=tuple(np.asarray(item.points)[worst].tolist()),
         worst_error=float(errors[worst]),
     )
 
@@ -172,12 +192,19 @@ def _cause(posterior: Posterior, fresh: Sequence[Observation], inside: np.ndarra
     """
     plain = posterior.uncalibrated()
     lowest = min(item.operator.order for item in fresh)
-    of_u = [plain.compared(item, inside) for item in fresh if item.operator.order == lowest]
-    if float(calibration_of(of_u, (), "").factors[0]) > MISFIT:
+    of_u: list[Compared] = [plain.compared(item, inside) for item in fresh if item.operator.order == lowest]
+    if max(factor_of(c.errors, c.variance, c.noise, c.weight) for c in of_u) > MISFIT:
         return "model"
+    if not any(_noisy(item) for item in posterior.observations):
+        return "points"
     less = _with_a_tenth_of_the_noise(posterior).predict(inside).variance
     by_noise = np.sqrt(np.mean(less)) < RULED_BY_NOISE * np.sqrt(np.mean(plain.predict(inside).variance))
     return "noise" if by_noise else "points"
+
+
+def _noisy(item: Observation) -> bool:
+    """Whether these are measurements with noise, and not values of a function."""
+    return not item.noise.exact if isinstance(item.noise, Learned) else bool(np.any(np.asarray(item.noise) > 0))
 
 
 def _with_a_tenth_of_the_noise(posterior: Posterior) -> Posterior:

@@ -1,29 +1,28 @@
-"""Factors for standard deviations, from values that a posterior was not conditioned on.
+"""Error bars that fit values which a posterior was not conditioned on.
 
-The error bars of a trained posterior are often too narrow, and sometimes too wide. The size of `z = (y − m)/s` at fresh
-values shows by how much, and multiplying `s` by this size is right on average. Values of `u` and of its source need
-different factors: a source that is known at every data point may be predicted ten times better than claimed while most
-of the error of `u` comes from noise on the boundary. So there is one factor for each order of derivatives that was
-compared. An order in between takes the geometric mean of the factors of its neighbours, but no less than the factor of
-the order below: what causes the error of `u` also causes the error of its slopes.
+The error of `u` has several causes: what is not known about each condition, and what is not known about the source. The
+error bars of a trained posterior are often too narrow for one cause and too wide for another: a source that is known at
+every data point may be predicted ten times better than claimed, while most of the error of `u` comes from noise on the
+boundary. So each cause has its own factor.
 
-Fresh values of `u` exist only on the boundary and at the initial time, but error bars are wanted inside. If errors are
-normal with `c²` times the claimed covariance, the error at a fresh value predicts the error at another point by
+Let `C` be the posterior covariance, as a function of two rows (an operator at a point), and let `Z₁, Z₂, …` be probes:
+rows of the first condition at many points, of the second, …, of the source. Conditioning on the probes of the first
+cause would remove the part `C₁` of the covariance, the probes of the second cause the part `C₂` of what is left, and so
+on. `C₀` is what none of them removes. With `c(a)` the covariances of a row `a` with all probes,
 
-    E[z(q)² | z_j] = ρ² z_j² + (1 − ρ²) c²,
+    v(a) = L⁻¹ c(a),   L Lᵀ = C(Z, Z),   C_g(a, b) = Σ_{i in Z_g} v_i(a) v_i(b),
 
-with the posterior correlation `ρ` of the two. So each point inside gives a vote of weight `ρ²` to the fresh value that
-it is most correlated with, and spreads the rest of its vote over all fresh values. If the mean of `ρ²` is nearly zero,
-`u` inside depends on the source alone, and then fresh values of `u` do not lower the factor of `u` below that of the
-source.
+and the calibrated covariance is `Σ_g s_g² C_g + s₀² C₀`, where `s₀` is the factor of the last cause. Every part is the
+covariance of a Gaussian process, so their sum is one too: it is linear in both operators, and the process `A u` is `A`
+applied to the process `u`. Means do not change.
 
-Multiplying the covariance of `A u` with `B u` by the factors of both keeps it positive definite; means do not change.
+The factors are those for which `z = (y − m)/s` has spread 1 at the fresh values of each cause.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import equinox as eqx
@@ -38,89 +37,107 @@ from ..operators import Operator
 WIDTH = float(ndtri(0.975))
 # Limits of a factor: values that agree to the last bit show that error bars are too wide, not that they should be zero.
 SMALLEST, LARGEST = 1e-3, 1e6
-# Below this mean of `ρ²`, the factor of `u` is mixed with the factor of the source (docs/studies.md).
-TELLING = 0.05
+# Sweeps over the causes: the factor of one changes what is left to explain for the others.
+SWEEPS = 6
+# If the other causes already cover the fresh values of a cause, its own part may add this much to their error bars.
+UNSEEN = 0.05
+# A cause that is a small part of the variance of its own fresh values is not made to explain large errors there: its
+# factor is at most this multiple of the factor that its fresh values need as a whole.
+MOST = 2.0
+
+
+class Probes(eqx.Module):
+    """Rows that split a posterior covariance into its causes: operators, each at its own points.
+
+    `solved` is `K⁻¹ K(data, Z)`, `factor` is the Cholesky factor of `C(Z, Z)`, and `counts` says how many probes each
+    cause has.
+    """
+
+    operators: tuple[Operator, ...]
+    points: tuple[Float[Array, "_ d"], ...]
+    solved: Float[Array, "n z"]
+    factor: Float[Array, "z z"]
+    counts: tuple[int, ...] = eqx.field(static=True)
 
 
 class Calibration(eqx.Module):
-    """`factors[k]` multiplies standard deviations of operators of order `orders[k]`; `source` says how it was found."""
+    """`factors[g]` multiplies the standard deviations that come from cause `g`; `source` says how it was found.
 
-    factors: Float[Array, " k"]
-    orders: tuple[int, ...] = eqx.field(static=True)
+    Without probes there is one cause, the whole error.
+    """
+
+    factors: Float[Array, " causes"]
+    probes: Probes | None
+    causes: tuple[str, ...] = eqx.field(static=True)
     source: str = eqx.field(static=True)
 
-    def factor(self, operator: Operator) -> Float[Array, ""]:
-        """The factor of the operator's order, or one computed from the factors of the orders below and above it."""
-        above = bisect_right(self.orders, operator.order)
-        below = self.factors[max(above - 1, 0)]
-        if above in (0, len(self.orders)) or operator.order == self.orders[above - 1]:
-            return below
-        return jnp.maximum(below, jnp.sqrt(below * self.factors[above]))
+    def weights(self) -> Float[Array, " z"]:
+        """`s_g² − s₀²` for each probe: what it adds to `s₀² C`."""
+        squares = self.factors**2
+        if self.probes is None:
+            return jnp.zeros(0)
+        return jnp.concatenate([jnp.full(n, s - squares[-1]) for n, s in zip(self.probes.counts, squares)])
 
     def _in_words(self) -> str:
         """The factors in words."""
-        factors = [f"{float(f):.2g} (order {k})" for f, k in zip(self.factors, self.orders)]
+        factors = [f"{float(f):.2g} ({name})" for f, name in zip(self.factors, self.causes)]
         return f"times {', '.join(factors)}, from {self.source}"
 
 
 class Compared(NamedTuple):
-    """Errors `y − m` of operators of one order, with their claimed `variance`.
+    """Errors `y − m` of rows that were not conditioned on, with the variance that was claimed there.
 
-    `noise` is the variance of the noise of `y`, and `weight` says how much each error counts. `told` is the mean of
-    `ρ²` over the points inside.
+    `parts` has one row for each cause, and sums to the claimed variance. `noise` is the variance of the noise of `y`
+    and of rounding, and `weight` says how much each error counts.
     """
 
-    order: int
-    errors: np.ndarray
-    variance: np.ndarray
-    noise: np.ndarray
-    weight: np.ndarray
-    told: float = 1.0
+    errors: Float[np.ndarray, " n"]
+    parts: Float[np.ndarray, "causes n"]
+    noise: Float[np.ndarray, " n"]
+    weight: Float[np.ndarray, " n"]
+
+    @property
+    def variance(self) -> np.ndarray:
+        """The claimed variance, without noise."""
+        return np.sum(self.parts, axis=0)
 
 
-def calibration_of(fresh: Sequence[Compared], left_out: Sequence[Compared], source: str) -> Calibration:
-    """The factors that make `z` standard normal, one for each order.
-
-    Left-out values never narrow an error bar, since training has seen them. Values with noise do not either: errors no
-    larger than the noise say nothing about smaller errors.
-    """
-    least = {item.order: 1.0 for item in left_out} | {item.order: SMALLEST for item in fresh}
-    least |= {item.order: 1.0 for item in fresh if np.any(item.noise > 0)}
-    factors = []
-    for order in (orders := tuple(sorted(least))):
-        same = [item for item in (*fresh, *left_out) if item.order == order]
-        columns = (np.concatenate([item[k] for item in same]) for k in (1, 2, 3, 4))
-        factors.append(max(factor_of(*columns), least[order]))
-    for k, order in list(enumerate(orders[:-1]))[::-1]:
-        heard = min(max(item.told for item in (*fresh, *left_out) if item.order == order) / TELLING, 1.0)
-        if heard < 1:
-            above = max(factors[k], factors[k + 1])
-            factors[k] = float(np.sqrt(heard * factors[k] ** 2 + (1 - heard) * above**2))
-    return Calibration(jnp.asarray(factors), orders, source)
+def factors_of(compared: Sequence[Compared], least: Sequence[float]) -> np.ndarray:
+    """The factor of each cause, at `least` the given one, from the errors at fresh values of that cause."""
+    whole = [factor_of(c.errors, c.variance, c.noise, c.weight) for c in compared]
+    factors = np.asarray(whole)
+    for _ in range(SWEEPS if len(compared) > 1 else 1):
+        for k in reversed(range(len(compared))):
+            errors, parts, noise, weight = compared[k]
+            others = noise + np.sum(np.delete(factors[:, None] ** 2 * parts, k, axis=0), axis=0)
+            wanted = min(1.0, (1 - UNSEEN) * spread(_scores(errors, others), weight))
+            found = factor_of(errors, parts[k], others, weight, wanted, MOST * whole[k])
+            factors[k] = max(found, least[k])
+    # Where a factor was limited, error bars of its cause are still too narrow: then all of them are widened.
+    totals = [factors**2 @ c.parts for c in compared]
+    common = max(factor_of(c.errors, total, c.noise, c.weight) for c, total in zip(compared, totals))
+    return factors * max(common, 1.0)
 
 
-def votes(correlation: Float[np.ndarray, "m n"]) -> Float[np.ndarray, " n"]:
-    """How much each of `n` fresh values counts for `m` points inside, on average 1; see above."""
-    most_alike, alike = np.argmax(np.abs(correlation), axis=1), alikeness(correlation)
-    count, fresh = correlation.shape
-    given = np.bincount(most_alike, weights=alike, minlength=fresh)
-    return given * fresh / count + (1 - np.mean(alike))
-
-
-def alikeness(correlation: Float[np.ndarray, "m n"]) -> Float[np.ndarray, " m"]:
-    """`ρ²` of each point with the fresh value that it is most correlated with."""
-    return np.minimum(np.max(np.abs(correlation), axis=1) ** 2, 1.0)
-
-
-def factor_of(errors: np.ndarray, variance: np.ndarray, noise: np.ndarray, weight: np.ndarray) -> float:
-    """The `c` for which `z = e / √(c² v + noise)` has spread 1, by bisection: the spread falls as `c` grows."""
-    low, high = np.log(SMALLEST), np.log(LARGEST)
+def factor_of(
+    errors: np.ndarray,
+    variance: np.ndarray,
+    noise: np.ndarray,
+    weight: np.ndarray,
+    wanted: float = 1.0,
+    largest: float = LARGEST,
+) -> float:
+    """The `c` for which `z = e / √(c² v + noise)` has the `wanted` spread, by bisection: it falls as `c` grows."""
+    low, high = np.log(SMALLEST), np.log(max(largest, SMALLEST))
     for _ in range(60):
         middle = 0.5 * (low + high)
-        total = np.exp(2 * middle) * variance + noise
-        z = np.divide(errors, np.sqrt(total), out=np.where(errors == 0, 0.0, np.inf), where=total > 0)
-        low, high = (middle, high) if spread(z, weight) > 1 else (low, middle)
+        z = _scores(errors, np.exp(2 * middle) * variance + noise)
+        low, high = (middle, high) if spread(z, weight) > wanted else (low, middle)
     return float(np.exp(0.5 * (low + high)))
+
+
+def _scores(errors: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    return np.divide(errors, np.sqrt(variance), out=np.where(errors == 0, 0.0, np.inf), where=variance > 0)
 
 
 def spread(z: np.ndarray, weight: np.ndarray) -> float:
@@ -134,3 +151,21 @@ def spread(z: np.ndarray, weight: np.ndarray) -> float:
     quantile = size[order[np.searchsorted(reached, 0.95)]] / WIDTH
     root_mean_square = np.sqrt(np.average(size**2, weights=weight))
     return float(np.clip(quantile, root_mean_square / 1.25, root_mean_square / 0.75))
+
+
+def votes(correlation: Float[np.ndarray, "m n"]) -> Float[np.ndarray, " n"]:
+    """How much each of `n` fresh values counts for `u` at `m` points inside, on average 1.
+
+    Fresh values of a condition lie on the boundary, but error bars are wanted inside. Each point inside gives a vote of
+    weight `ρ²` to the fresh value with which its error is most correlated, and spreads the rest of its vote evenly.
+    """
+    most_alike = np.argmax(np.abs(correlation), axis=1)
+    alike = np.minimum(np.max(np.abs(correlation), axis=1) ** 2, 1.0)
+    count, fresh = correlation.shape
+    given = np.bincount(most_alike, weights=alike, minlength=fresh)
+    return given * fresh / count + (1 - np.mean(alike))
+
+
+def by_cause(values: Float[np.ndarray, "z n"], counts: Sequence[int]) -> Float[np.ndarray, "causes n"]:
+    """Sums of rows over the probes of each cause."""
+    return np.stack([np.sum(values[i:j], axis=0) for i, j in pairwise(np.cumsum([0, *counts]))])

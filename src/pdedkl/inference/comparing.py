@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,49 +12,51 @@ from jaxtyping import Array, Float
 
 from ..compilation import compiled_quickly
 from ..observations import Observation, check_observations
-from ..operators import Operator, identity
-from .calibration import Compared, alikeness, calibration_of, votes
-from .cholesky import left_out
+from ..operators import Operator, identity, same
+from .calibration import Calibration, Compared, Probes, factor_of, factors_of, votes
+from .cholesky import inverse, left_out
+from .rows import ROUNDING
 from .solver import Factorised
 
 if TYPE_CHECKING:
     from .posterior import Posterior
 
-left_out_of = compiled_quickly(left_out)
+# Probes of each cause: enough to tell causes apart, and few enough not to slow predictions down.
+PROBES = 100
+# Jitter of the covariance of the probes: this fraction of their variances, and at least their rounding errors.
+JITTER = 1e-6
+# Left-out values are left out one at a time, and in clusters of about this many neighbours.
+CLUSTER = 10
+
+left_out_of, inverse_of = compiled_quickly(left_out), compiled_quickly(inverse)
+
+
+class Cause(NamedTuple):
+    """One cause of errors: fresh values that show it or, where there are none, observed values to be left out."""
+
+    name: str
+    fresh: tuple[Observation, ...]
+    left_out: tuple[int, ...]
 
 
 class Comparing:
-    """Errors at fresh and at left-out values, and standard deviations that fit them."""
+    """Errors at fresh and at left-out values, and error bars that fit them."""
 
-    def scale(self: Any, operator: Operator = identity) -> Float[Array, ""]:
-        """The factor that standard deviations of `A u` are multiplied by, from comparison with fresh values.
-
-        **Arguments:**
-
-        - `operator`: the operator `A`.
-
-        **Returns:** a number; 1 without a calibration.
-
-        !!! example
-            ```python
-            assert posterior.scale() == 1.0
-            ```
-        """
-        return jnp.ones(()) if self.calibration is None else self.calibration.factor(operator)
-
-    def calibrated(self: Any, fresh: Sequence[Observation] = ()) -> Posterior:
+    def calibrated(self: Any, fresh: Sequence[Observation] = (), *, narrow: bool = True) -> Posterior:
         """The same posterior with standard deviations that fit values it was not conditioned on. Means stay as they
         are.
 
-        Fresh values of `u` lie on the boundary and at the initial time, but error bars are wanted inside. So each value
-        counts by how much it tells about the inside. Fresh values are exact, so the learned noise is not added. Fresh
-        values with a known noise can only widen error bars. For an order of derivatives without fresh values, each
-        value of the data is compared with its prediction from all others. Training has seen these values, so they can
-        only widen error bars too.
+        The error of `u` has several causes: each condition, and the source. Each gets a factor of its own, from the
+        fresh values of that cause; `posterior.calibration` holds them. Fresh values of `u` lie on the boundary and at
+        the initial time, but error bars are wanted inside, so each value counts by how much it tells about the inside.
+        Fresh values are exact, so the learned noise is not added. Fresh values with a known noise can only widen error
+        bars. Data without fresh values of their kind are left out in turn, one at a time and in clusters of neighbours,
+        and predicted from all others. Training has seen these values, so they can only widen error bars too.
 
         **Arguments:**
 
         - `fresh`: new values, such as `problem.fresh(500, purpose="calibration")`; none to use the data alone.
+        - `narrow`: whether error bars may become narrower.
 
         **Returns:** a `Posterior`.
 
@@ -65,16 +67,18 @@ class Comparing:
         """
         found = check_observations(fresh) if len(fresh) else ()
         plain = self.uncalibrated()
-        highest = max((item.operator.order for item in found), default=0)
-        inside = [np.asarray(item.points) for item in found if item.operator.order == highest > 0]
-        compared = [plain.compared(item, np.concatenate(inside) if inside else None) for item in found]
-        orders = {item.order for item in compared}
-        missing = any(item.operator.order not in orders for item in self.observations)
-        others = [item for item in plain.left_out() if item.order not in orders] if missing else []
-        names = ["fresh values"] * bool(compared) + ["left-out values"] * bool(others)
-        if not (compared or others):
-            return plain
-        calibration = calibration_of(compared, others, " and ".join(names))
+        causes = plain._causes(found)
+        if not found or not isinstance(self.solver, Factorised):
+            return plain._calibrated_as_a_whole(found, narrow)
+        split = dataclasses.replace(self, calibration=plain._split(causes))
+        inside = np.asarray(causes[-1].fresh[0].points) if causes[-1].fresh else None
+        compared = [split._of_cause(k, cause, len(causes), inside) for k, cause in enumerate(causes)]
+        noisy = [any(float(np.max(o.noise_variance({}))) > 0 for o in c.fresh if not o.noise_name) for c in causes]
+        wide = [bool(cause.left_out) or noise or not narrow for cause, noise in zip(causes, noisy)]
+        least = [1.0 if only_wider else 0.0 for only_wider in wide]
+        names = ["fresh values"] + ["left-out values"] * any(cause.left_out for cause in causes)
+        factors = jnp.asarray(factors_of(compared, least))
+        calibration = dataclasses.replace(split.calibration, factors=factors, source=" and ".join(names))
         return dataclasses.replace(self, calibration=calibration)
 
     def uncalibrated(self: Any) -> Posterior:
@@ -97,7 +101,7 @@ class Comparing:
         **Arguments:**
 
         - `fresh`: the values, one observation.
-        - `inside`: points inside. If they are given, values of `u` count by how much they tell about these points.
+        - `inside`: points inside. If they are given, values count by how much they tell about `u` at these points.
 
         **Returns:** a `Compared` with `errors`, `variance`, `noise` and `weight`.
 
@@ -107,16 +111,15 @@ class Comparing:
             assert posterior.compared(new).errors.shape == (5,)
             ```
         """
-        predicted = self.predict(fresh.points, fresh.operator)
+        predicted = self._predicted(fresh.points, fresh.operator)
         known = np.zeros(len(fresh)) if fresh.noise_name else np.broadcast_to(fresh.noise_variance({}), len(fresh))
-        weight, told = np.ones(len(fresh)), 1.0
-        if inside is not None and fresh.of_values:
-            covariance = self.covariance(inside, fresh.operator, fresh.points, fresh.operator)
-            claimed = np.outer(self.predict(inside, fresh.operator).std, predicted.std)
-            correlation = covariance / claimed
-            weight, told = votes(correlation), float(np.mean(alikeness(correlation)))
+        weight = np.ones(len(fresh))
+        if inside is not None:
+            covariance = self.covariance(inside, identity, fresh.points, fresh.operator)
+            claimed = np.sqrt(np.outer(self.predict(inside).variance, predicted.variance + predicted.rounding))
+            weight = votes(covariance / claimed)
         errors = np.asarray(fresh.values) - predicted.mean
-        return Compared(fresh.operator.order, errors, predicted.variance, known, weight, told)
+        return Compared(errors, predicted.by_cause, known + predicted.rounding, weight)
 
     def left_out(self: Any) -> list[Compared]:
         """Each value of the data against its prediction from all others.
@@ -132,11 +135,154 @@ class Comparing:
         """
         if not isinstance(self.solver, Factorised):
             return []
-        ends = np.cumsum([len(item) for item in self.observations])[:-1]
-        parts = (np.split(np.asarray(array), ends) for array in left_out_of(self.solver.factor, self.alpha))
-        found = []
-        for item, errors, variance in zip(self.observations, *parts):
+        return self._split_by_observation(*map(np.asarray, left_out_of(self.solver.factor, self.alpha)))
+
+    def left_out_clusters(self: Any) -> list[Compared]:
+        """The mean of each cluster of neighbours against its prediction from all other values.
+
+        Dense measurements vouch for each other: each is predicted well from the next. And errors of neighbours that
+        have the same sign do not average out as noise does. So the points of an observation are left out in clusters of
+        about ten. With `P = K⁻¹` the errors of a cluster are `P_bb⁻¹ α_b`, with covariance `P_bb⁻¹`, noise included.
+
+        **Arguments:** none.
+
+        **Returns:** a `Compared` for each observation, with one entry for each cluster; an empty list if the solver is
+        iterative.
+
+        !!! example
+            ```python
+            (found,) = posterior.left_out_clusters()
+            ```
+        """
+        if not isinstance(self.solver, Factorised):
+            return []
+        precision, alpha = np.asarray(inverse_of(self.solver.factor)), np.asarray(self.alpha)
+        normalisation = self.model.kernel.components[0].normalisation
+        found, begin = [], 0
+        for item in self.observations:
             noise = np.broadcast_to(np.asarray(item.noise_variance(self.model.log_noise)), len(item))
-            claimed = np.maximum(variance - noise, 0.0)
-            found.append(Compared(item.operator.order, errors, claimed, noise, np.ones(len(item))))
+            rows = []
+            for part in _clusters(np.asarray(item.points) * np.asarray(normalisation.scale)):
+                members = begin + part
+                covariance = np.linalg.inv(precision[np.ix_(members, members)])
+                errors, of_noise = np.mean(covariance @ alpha[members]), np.mean(noise[part]) / len(part)
+                rows.append((errors, max(float(np.mean(covariance)) - of_noise, 0.0), of_noise))
+            errors, variance, of_noise = np.asarray(rows).T
+            found.append(Compared(errors, variance[None], of_noise, np.ones(len(rows))))
+            begin += len(item)
         return found
+
+    def _split_by_observation(self: Any, errors: np.ndarray, variance: np.ndarray) -> list[Compared]:
+        """Errors and variances of all data, noise included, observation by observation."""
+        ends = np.cumsum([len(item) for item in self.observations])[:-1]
+        found = []
+        for item, e, v in zip(self.observations, np.split(errors, ends), np.split(variance, ends)):
+            noise = np.broadcast_to(np.asarray(item.noise_variance(self.model.log_noise)), len(item))
+            found.append(Compared(e, np.maximum(v - noise, 0.0)[None], noise, np.ones(len(item))))
+        return found
+
+    def _causes(self: Any, fresh: Sequence[Observation]) -> list[Cause]:
+        """Values of `u` first, then other operators by their order: the source comes last."""
+        data = [
+            Cause(item.name, (), (i,))
+            for i, item in enumerate(self.observations)
+            if not any(_alike(item, other) for other in fresh)
+        ]
+        of_u = tuple(item for item in fresh if item.of_values)
+        others = [Cause(item.name, (item,), ()) for item in fresh if not item.of_values]
+        order = lambda cause: max([o.operator.order for o in cause.fresh], default=-1)
+        return [*data, *([Cause("u", of_u, ())] if of_u else []), *sorted(others, key=order)]
+
+    def _split(self: Any, causes: Sequence[Cause]) -> Calibration:
+        """Probes for each cause, at some of its fresh points or of its data; all factors are one."""
+        chosen, counts = [], []
+        for cause in causes:
+            rows = cause.fresh or tuple(self.observations[i] for i in cause.left_out)
+            total = sum(map(len, rows))
+            parts = [(o.operator, jnp.asarray(_some(np.asarray(o.points), -(-PROBES * len(o) // total)))) for o in rows]
+            chosen += parts
+            counts.append(sum(len(points) for _, points in parts))
+        operators, points = map(tuple, zip(*chosen))
+        solved, covariance, prior = _probed(self, operators, points)
+        covariance = np.asarray(covariance)
+        spare = JITTER * np.maximum(np.diagonal(covariance), 0.0) + ROUNDING * np.asarray(prior)
+        probes = Probes(operators, points, solved, jnp.asarray(_factorised(covariance, spare)), tuple(counts))
+        names = tuple(cause.name for cause in causes)
+        return Calibration(jnp.ones(len(causes)), probes, names, "nothing yet")
+
+    def _of_cause(self: Any, number: int, cause: Cause, count: int, inside: np.ndarray | None) -> Compared:
+        """The errors of one cause: of its fresh values, or of values that are left out."""
+        if cause.fresh:
+            last = number == count - 1
+            return _joined([self.compared(item, None if last else inside) for item in cause.fresh])
+        found = [c[i] for c in (self.left_out(), self.left_out_clusters()) for i in cause.left_out]
+        parts = [np.where(np.arange(count)[:, None] == number, item.parts, 0.0) for item in found]
+        each = [item._replace(parts=part) for item, part in zip(found, parts)]
+        return max(each, key=lambda c: factor_of(c.errors, c.variance, c.noise, c.weight))
+
+    def _calibrated_as_a_whole(self: Any, fresh: Sequence[Observation], narrow: bool) -> Posterior:
+        """One factor for the whole error: the largest that any kind of values asks for."""
+        found = [self.compared(item) for item in fresh] or [*self.left_out(), *self.left_out_clusters()]
+        if not found:
+            return self
+        noisy = not (fresh and narrow) or any(
+            np.any(item.noise_variance({}) > 0) for item in fresh if not item.noise_name
+        )
+        factor = max(factor_of(c.errors, c.variance, c.noise, c.weight) for c in found)
+        name = "fresh values" if fresh else "left-out values"
+        factors = jnp.asarray([max(factor, 1.0) if noisy else factor])
+        return dataclasses.replace(self, calibration=Calibration(factors, None, ("all errors",), name))
+
+
+def _alike(item: Observation, fresh: Observation) -> bool:
+    """Whether fresh values show how well the observed ones are predicted."""
+    return (item.of_values and fresh.of_values) or same(item.operator, fresh.operator)
+
+
+def _joined(parts: Sequence[Compared]) -> Compared:
+    return Compared(*(np.concatenate(columns, axis=-1) for columns in zip(*parts)))
+
+
+def _some(points: np.ndarray, count: int) -> np.ndarray:
+    """At most `count` of the points, evenly over their order: points of several regions come one after the other."""
+    return points[np.unique(np.linspace(0, len(points) - 1, count).astype(int))]
+
+
+def _clusters(points: np.ndarray) -> list[np.ndarray]:
+    """Indices of neighbours, about `CLUSTER` in each part: halves along the widest coordinate, again and again."""
+    parts = [np.arange(len(points))]
+    while len(parts[0]) > CLUSTER or (len(parts) == 1 and len(points) > 1):
+        halves = []
+        for part in parts:
+            widest = np.argmax(np.ptp(points[part], axis=0))
+            halves += np.array_split(part[np.argsort(points[part, widest], kind="stable")], 2)
+        parts = halves
+    return parts
+
+
+@compiled_quickly
+def _probed(
+    posterior: Any, operators: tuple[Operator, ...], points: tuple[Float[Array, "_ d"], ...]
+) -> tuple[Array, Array, Array]:
+    """`K⁻¹ K(data, Z)`, the posterior covariance of the probes and their prior variances."""
+    engine, model = posterior.engine, posterior.model
+    parameters = engine.parameters(model.kernel)
+    rows = tuple(engine.rows(model.kernel, model.bound(op), q) for op, q in zip(operators, points))
+    with_data = jnp.concatenate(
+        [jnp.concatenate([engine.block(parameters, data, part) for part in rows], 1) for data in posterior.sections]
+    )
+    solved = posterior.solver.solve(posterior.gram, with_data)
+    count = range(len(rows))
+    upper = {(i, j): engine.block(parameters, rows[i], rows[j]) for i in count for j in count if i <= j}
+    prior = jnp.block([[upper[i, j] if i <= j else upper[j, i].T for j in count] for i in count])
+    return solved, prior - with_data.T @ solved, jnp.diagonal(prior)
+
+
+def _factorised(covariance: np.ndarray, spare: np.ndarray) -> np.ndarray:
+    """The Cholesky factor with as little of the jitter as works: rounding may make the matrix indefinite."""
+    for rung in range(60):
+        try:
+            return np.linalg.cholesky(covariance + np.diag(10 ** (rung / 2) * spare))
+        except np.linalg.LinAlgError:
+            continue
+    raise ArithmeticError("The posterior covariance has no finite values: check length scales and variances.")

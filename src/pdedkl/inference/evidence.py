@@ -21,7 +21,7 @@ from ..means import observed_mean
 from ..model import Model
 from ..observations import Observation, check_observations
 from ..precision import require_float64
-from .cholesky import factorise, inverse, solve
+from .cholesky import factorise, half_solve, inverse, solve
 from .engines import Engine, engine_of
 from .estimated import estimate, pull_back_tiles
 from .gram import assemble, pull_back
@@ -42,10 +42,11 @@ def negative_log_evidence(
     model: Model,
     observations: Sequence[Observation] | Observation,
     *,
+    given: int = 0,
     solver: str = "auto",
     mesh: Mesh | None = None,
 ) -> tuple[Float[Array, ""], EvidenceInfo]:
-    """`−log p(y)`, the training objective, and how it was computed.
+    """`−log p(y)`, the training objective, and how it was computed. With `given`, `−log p(y | y₀)`.
 
     It is differentiable in reverse mode with respect to the model: `eqx.filter_grad(…, has_aux=True)`.
 
@@ -53,6 +54,7 @@ def negative_log_evidence(
 
     - `model`: the `Model`.
     - `observations`: an `Observation` or a list of them.
+    - `given`: how many of the observations, from the first on, are given: `y₀`. Their own density does not count.
     - `solver`: `"dense"`, by a Cholesky factorisation; `"iterative"`, without the Gram matrix, where a small part of
       the log-determinant is an estimate; `"auto"`, `"dense"` if it fits into memory, else `"iterative"`.
     - `mesh`: devices of JAX that share the rows of the matrix, in iterative solves.
@@ -72,10 +74,16 @@ def negative_log_evidence(
     chosen = chosen_solver(solver, sum(map(len, found)), MATRICES_PER_STEP, mesh)
     system = linear_system(model, found)
     arrays, static = eqx.partition(system.parameters, eqx.is_array)
-    function = _evidence if chosen == "dense" else _estimated_evidence
-    value, jitter = function(
-        _Static(system.engine, static, plain_mesh(mesh)), arrays, system.sections, system.noise, system.residual
-    )
+    rows = sum(map(len, found[:given]))
+    if chosen == "dense":
+        fixed = _Static(system.engine, static, plain_mesh(mesh), rows)
+        value, jitter = _evidence(fixed, arrays, system.sections, system.noise, system.residual)
+        return value, EvidenceInfo(jitter)
+    fixed = _Static(system.engine, static, plain_mesh(mesh), 0)
+    value, jitter = _estimated_evidence(fixed, arrays, system.sections, system.noise, system.residual)
+    if given:
+        first = system.sections[:given], system.noise[:rows], system.residual[:rows]
+        value -= _estimated_evidence(fixed, arrays, *first)[0]
     return value, EvidenceInfo(jitter)
 
 
@@ -103,11 +111,12 @@ def linear_system(model: Model, observations: Sequence[Observation]) -> LinearSy
 
 
 class _Static(eqx.Module):
-    """What a block needs besides arrays."""
+    """What a block needs besides arrays; and how many rows are given."""
 
     engine: Engine
     parameters: Any
     mesh: Mesh | None
+    given: int
 
     def block(self, arrays: Any, left: Any, right: Any) -> Float[Array, "m n"]:
         return self.engine.block(eqx.combine(arrays, self.parameters), left, right)
@@ -126,7 +135,18 @@ def _evidence(
     static: _Static, parameters: Any, sections: tuple[Any, ...], noise: Array, residual: Array
 ) -> tuple[Array, Array]:
     factor, jitter = factorise(assemble(partial(static.block, parameters), sections), noise)
-    return value_from(factor, solve(factor, residual), residual), jitter
+    return value_given(factor, residual, static.given), jitter
+
+
+def value_given(factor: Array, residual: Array, given: int) -> Float[Array, ""]:
+    """`−log p(y | y₀)`, where `y₀` are the first `given` values.
+
+    The first rows of `L` are the factor of the first block of `K`, and the first entries of `L⁻¹ r` belong to it alone.
+    So what is left of both sums is the density of the other values, given these.
+    """
+    half = half_solve(factor, residual[:, None])[given:, 0]
+    size = jnp.sum(jnp.log(jnp.diagonal(factor)[given:]))
+    return 0.5 * jnp.dot(half, half) + size + 0.5 * half.shape[0] * jnp.log(2 * jnp.pi)
 
 
 def value_from(factor: Array, alpha: Array, residual: Array) -> Float[Array, ""]:
@@ -140,16 +160,25 @@ def _evidence_forward(static: _Static, parameters: Any, sections: tuple[Any, ...
     factor, jitter = factorise(assemble(partial(static.block, parameters), sections), noise)
     alpha = solve(factor, residual)
     precision = inverse(factor)
-    on_diagonal = 0.5 * (jnp.diagonal(precision) - alpha**2)
+    of_residual = alpha
+    alphas = alpha[:, None]
+    if given := static.given:
+        # The same for the given values alone, with the opposite sign.
+        first = factor[:given, :given]
+        precision = precision.at[:given, :given].add(-inverse(first))
+        alone = jnp.zeros_like(alpha).at[:given].set(solve(first, residual[:given]))
+        alphas, of_residual = jnp.stack([alpha, alone], axis=1), alpha - alone
+    signed = alphas * jnp.asarray([1.0, -1.0][: alphas.shape[1]])
+    on_diagonal = 0.5 * (jnp.diagonal(precision) - jnp.sum(signed * alphas, axis=1))
     # The jitter is a multiple of the diagonal of K, so it contributes to the gradient.
     precision = precision.at[jnp.diag_indices(noise.shape[0])].add(2 * jitter * on_diagonal)
 
     def weights(start: Array, size: int) -> Array:
-        return 0.5 * (_rows(precision, start, size) - _rows(alpha, start, size)[:, None] * alpha)
+        return 0.5 * (_rows(precision, start, size) - _rows(signed, start, size) @ alphas.T)
 
     parameter_gradient, section_gradients = pull_back(static.block, parameters, sections, weights)
-    gradients = (parameter_gradient, section_gradients, on_diagonal, alpha)
-    return (value_from(factor, alpha, residual), jitter), gradients
+    gradients = (parameter_gradient, section_gradients, on_diagonal, of_residual)
+    return (value_given(factor, residual, given), jitter), gradients
 
 
 def _evidence_backward(static: _Static, gradients: tuple, cotangent: tuple[Array, Array]):

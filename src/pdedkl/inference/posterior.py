@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,8 +19,10 @@ from ..operators import Operator, Parameter, identity
 from ..operators.base import applied
 from ..precision import require_float64
 from ..shown import Rows, Shown, known, listed, over
+from ..verdicts import UNCHECKED, Verdict
 from . import rows
-from .calibration import Calibration
+from .calibration import Calibration, by_cause
+from .cholesky import half_solve
 from .comparing import Comparing
 from .engines import Engine, engine_of
 from .iterative import Iterative
@@ -31,8 +33,6 @@ from .solver import Factorised, Gram, Solver
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..checking.check import Verdict
-
 # Entries of the matrix between one batch of test points and the data; bounds the memory of a prediction. Conjugate
 # gradients compute all covariances of the data anew for each batch, so their batches are large.
 ENTRIES_PER_BATCH = {Factorised: 1 << 22, Iterative: 1 << 26}
@@ -41,6 +41,20 @@ FEW_ENTRIES = 1 << 20
 
 # The largest distance of a point from the centre of the domain, in half-widths of the domain.
 FARTHEST = 1e15
+
+
+class PredictedParts(NamedTuple):
+    """Mean and variance at points; the variance is the sum of its parts `by_cause`, and `rounding` is that of the mean.
+
+    `clamped` counts variances that rounding made negative.
+    """
+
+    points: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+    by_cause: np.ndarray
+    rounding: np.ndarray
+    clamped: int
 
 
 class Posterior(Comparing, Shown, eqx.Module):
@@ -59,6 +73,7 @@ class Posterior(Comparing, Shown, eqx.Module):
     - `objective`: the negative log evidence.
     - `calibration`: factors of the standard deviations, if they were compared with fresh values.
     - `training`: how the model was trained, if it was.
+    - `verdict`: how far it can be trusted, as `fit` found it; "unchecked" where nothing was compared.
 
     !!! example
         ```python
@@ -76,6 +91,7 @@ class Posterior(Comparing, Shown, eqx.Module):
     objective: Float[Array, ""]
     calibration: Calibration | None = None
     training: Any = eqx.field(default=None, static=True)
+    verdict: Verdict = eqx.field(default=UNCHECKED, static=True)
 
     @property
     def engine(self) -> Engine:
@@ -104,26 +120,11 @@ class Posterior(Comparing, Shown, eqx.Module):
             u, f = posterior.predict(points), posterior.predict(points, heat)
             ```
         """
-        q = self._points(points, operator)
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"`batch_size` needs to be at least 1: got {batch_size}.")
-        size = batch_size or max(1, ENTRIES_PER_BATCH[type(self.solver)] // self.alpha.shape[0])
-        # Powers of two, so that calls with different numbers of points share a few compilations.
-        size = min(size, 1 << (q.shape[0] - 1).bit_length())
-        predict_batch = rows.predict_few if q.shape[0] * self.alpha.shape[0] <= FEW_ENTRIES else rows.predict_batch
-        means, variances, clamped = np.empty(q.shape[0]), np.empty(q.shape[0]), 0
-        for start in range(0, q.shape[0], size):
-            part = q[start : start + size]
-            padded = np.concatenate([part, np.broadcast_to(part[-1], (size - len(part), q.shape[1]))])
-            mean, variance, rounding = (
-                np.asarray(found)[: len(part)] for found in predict_batch(self, operator, padded)
-            )
-            means[start : start + size] = mean
-            clamped += int(np.sum(variance < 0))
-            variances[start : start + size] = np.maximum(variance, 0.0) + rounding
-        _check_finite(q, means + variances, operator)
-        variances *= float(self.scale(operator)) ** 2
-        return Prediction(means, variances, clamped, q, self.model.kernel.names, applied(operator))
+        found = self._predicted(points, operator, batch_size)
+        names, what = self.model.kernel.names, applied(operator)
+        return Prediction(found.mean, found.variance + found.rounding, found.clamped, found.points, names, what)
 
     def covariance(
         self,
@@ -152,9 +153,8 @@ class Posterior(Comparing, Shown, eqx.Module):
         q = self._points(points, operator)
         q_ = self._points(points if other_points is None else other_points, other)
         check_fits(max(len(q), len(q_)), 2, "points to predict jointly")
-        scale = float(self.scale(operator) * self.scale(other))
         few = len(q) * len(q_) <= FEW_ENTRIES
-        return scale * np.asarray((rows.covariance_of_few if few else rows.covariance)(self, operator, q, other, q_))
+        return np.asarray((rows.covariance_of_few if few else rows.covariance)(self, operator, q, other, q_))
 
     def sample(self, key: PRNGKeyArray, points: Any, operator: Operator = identity, *, count: int = 1) -> np.ndarray:
         """Joint draws of `A u` at points.
@@ -178,7 +178,7 @@ class Posterior(Comparing, Shown, eqx.Module):
         mean = self.predict(q, operator).mean
         # Posterior covariances are close to singular: eigenvalues can be cut off at zero where Cholesky would fail.
         eigenvalues, vectors = jnp.linalg.eigh(rows.covariance(self, operator, q, operator, q))
-        root = self.scale(operator) * vectors * jnp.sqrt(jnp.maximum(eigenvalues, 0.0))
+        root = vectors * jnp.sqrt(jnp.maximum(eigenvalues, 0.0))
         return mean + np.asarray(jax.random.normal(key, (count, q.shape[0])) @ root.T)
 
     def mean(self, q: Float[Array, " d"]) -> Float[Array, ""]:
@@ -195,7 +195,7 @@ class Posterior(Comparing, Shown, eqx.Module):
             slope = jax.grad(posterior.mean)(jnp.asarray(points[0]))
             ```
         """
-        return self.model.mean(q) + jnp.dot(self._with_data(q), self.alpha)
+        return self.model.mean(q) + jnp.dot(self._with_data(q, self.sections), self.alpha)
 
     def kernel(self, q: Float[Array, " d"], q_: Float[Array, " d"]) -> Float[Array, ""]:
         """The posterior covariance of `u` at two points, as a function that JAX can differentiate.
@@ -212,8 +212,19 @@ class Posterior(Comparing, Shown, eqx.Module):
             covariance = posterior.kernel(jnp.asarray(points[0]), jnp.asarray(points[1]))
             ```
         """
-        explained = jnp.dot(self._with_data(q), self.solver.solve(self.gram, self._with_data(q_)))
-        return self.scale() ** 2 * (self.model.kernel(q, q_) - explained)
+        left, right = self._with_data(q, self.sections), self._with_data(q_, self.sections)
+        plain = self.model.kernel(q, q_) - jnp.dot(left, self.solver.solve(self.gram, right))
+        if self.calibration is None:
+            return plain
+        plain = self.calibration.factors[-1] ** 2 * plain
+        if (probes := self.calibration.probes) is None:
+            return plain
+        with_probes = [
+            self._with_data(p, tuple(rows.probe_rows(self, probes))) - probes.solved.T @ k
+            for p, k in ((q, left), (q_, right))
+        ]
+        one, other = half_solve(probes.factor, jnp.stack(with_probes, axis=1)).T
+        return plain + jnp.dot(self.calibration.weights() * one, other)
 
     def check(self, problem: Any, n: int = 500, seed: int = 0) -> Verdict:
         """Compare with fresh values of the source and of the conditions, and judge the result. No exact solution is
@@ -320,13 +331,45 @@ class Posterior(Comparing, Shown, eqx.Module):
         found["evidence"] = f"log p(y) = {-float(self.objective):.2f}{jitter}"
         if self.calibration is not None:
             found["error bars"] = self.calibration._in_words()
+        if self.verdict.status != "unchecked":
+            found["verdict"] = self.verdict.headline()
         if self.training is not None:
             found["training"] = self.training._in_words()
         return f"Posterior of u over {over(self.model.kernel.layout)}, from {len(self.alpha)} values", found
 
-    def _with_data(self, q: Array) -> Array:
-        parts = [self.engine.with_value(self.model.kernel, q, rows) for rows in self.sections]
-        return jnp.concatenate(parts)
+    def _predicted(self, points: Any, operator: Operator, batch_size: int | None = None) -> PredictedParts:
+        """Mean and variance of `A u` at points, the variance also by its causes."""
+        q = self._points(points, operator)
+        size = batch_size or max(1, ENTRIES_PER_BATCH[type(self.solver)] // self.alpha.shape[0])
+        # Powers of two, so that calls with different numbers of points share a few compilations.
+        size = min(size, 1 << (q.shape[0] - 1).bit_length())
+        predict_batch = rows.predict_few if q.shape[0] * self.alpha.shape[0] <= FEW_ENTRIES else rows.predict_batch
+        batches = []
+        for start in range(0, q.shape[0], size):
+            part = q[start : start + size]
+            padded = np.concatenate([part, np.broadcast_to(part[-1], (size - len(part), q.shape[1]))])
+            found = (np.asarray(leaf)[..., : len(part)] for leaf in predict_batch(self, operator, padded))
+            batches.append(self._by_cause(*found))
+        mean, by_cause, rounding, clamped = (np.concatenate(columns, axis=-1) for columns in zip(*batches))
+        _check_finite(q, mean + np.sum(by_cause, axis=0) + rounding, operator)
+        return PredictedParts(q, mean, np.sum(by_cause, axis=0), by_cause, rounding, int(np.sum(clamped)))
+
+    def _by_cause(
+        self, mean: np.ndarray, variance: np.ndarray, spare: np.ndarray, rounding: np.ndarray, whitened: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Mean, calibrated variance by causes, rounding error of the mean, and where the variance was negative."""
+        clamped = variance < 0
+        total = np.maximum(variance, 0.0) + spare
+        if self.calibration is None:
+            return mean, total[None], rounding, clamped
+        counts = () if self.calibration.probes is None else self.calibration.probes.counts
+        parts = by_cause(whitened**2, counts) if counts else np.zeros((1, len(total)))
+        parts[-1] += np.maximum(total - np.sum(parts, axis=0), 0.0)
+        return mean, np.asarray(self.calibration.factors)[:, None] ** 2 * parts, rounding, clamped
+
+    def _with_data(self, q: Array, sections: tuple[Any, ...]) -> Array:
+        """The prior covariances of `u(q)` with rows."""
+        return jnp.concatenate([self.engine.with_value(self.model.kernel, q, rows) for rows in sections])
 
     def _points(self, points: Any, operator: Operator) -> np.ndarray:
         if not isinstance(operator, Operator):

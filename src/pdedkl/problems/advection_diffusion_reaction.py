@@ -7,10 +7,10 @@ import numpy as np
 
 from ..domain import Domain
 from ..operators import D, Directional, Laplacian, identity
+from ..sampling import check_dim
 from .catalogue import BUILT_IN
 from .conditions import Dirichlet, Initial
 from .problem import Problem, points_in_time
-from .sampling import check_dim
 
 
 def advection_diffusion_reaction(dim: int = 10) -> Problem:

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 
 from ..domain import Domain
 from ..operators import D, Laplacian
+from ..sampling import check_dim
 from .catalogue import BUILT_IN
 from .conditions import Dirichlet, Initial
 from .problem import Problem, points_in_time
-from .sampling import check_dim
 
 
 def heat(dim: int = 10) -> Problem:

@@ -13,7 +13,7 @@ from .conditions import Statement
 
 Row = tuple[Statement, np.ndarray, np.ndarray]
 
-# With fewer values than this, noise cannot be told from signal. Values computed from a function are then exact.
+# With fewer values than this, noise cannot be told from signal, and the values are taken as exact.
 ENOUGH_TO_LEARN_NOISE = 5
 
 
@@ -38,7 +38,11 @@ def _open_to_noise(statement: Statement) -> bool:
 
 
 def merged(rows: list[Row], noisy: bool) -> list[Observation]:
-    """One observation for each operator and noise. Unless `noisy`, a few values without a stated noise are exact."""
+    """One observation for each operator and noise.
+
+    Values of functions without a stated noise are exact unless noise was added to them. Their tolerance is learned,
+    unless there are only a few of them.
+    """
     groups: list[list[Row]] = []
     for row in rows:
         like = next((group for group in groups if _alike(group[0][0], row[0])), None)
@@ -49,12 +53,17 @@ def merged(rows: list[Row], noisy: bool) -> list[Observation]:
     made: list[Observation] = []
     for group in groups:
         first = group[0][0]
-        own = isinstance(first.noise, str) and first.noise == "learned"
+        own = isinstance(first.noise, str) and first.noise in ("learned", "robust")
         name = _unused(first.name or first.label, made) if own else first.name
         points, values = (np.concatenate([row[k] for row in group]) for k in (1, 2))
-        exact = len(points) < ENOUGH_TO_LEARN_NOISE and not (noisy or first.measured)
-        usual = "exact" if exact else "learned"
-        made.append(Observation(first.operator, points, values, usual if first.noise is None else first.noise, name))
+        few = len(points) < ENOUGH_TO_LEARN_NOISE
+        noise = first.noise
+        if noise is None:
+            drawn = noisy and _open_to_noise(first)
+            noise = Learned() if drawn else "exact" if few else Learned(exact=True)
+        elif few and own and first.measured:
+            noise = "exact"
+        made.append(Observation(first.operator, points, values, noise, name))
     return made
 
 
@@ -68,7 +77,8 @@ def _same_noise(one: Any, other: Any) -> bool:
         return one is other
     if isinstance(one, Learned) or isinstance(other, Learned):
         return isinstance(one, Learned) and one == other and one.name is not None
-    if "learned" in (values := [value for value in (one, other) if isinstance(value, str)]):
+    values = [value for value in (one, other) if isinstance(value, str)]
+    if {"learned", "robust"} & set(values):
         return False
     if values or np.ndim(one) or np.ndim(other):
         return values == ["exact", "exact"]

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 
 from ..domain import Domain
 from ..operators import Laplacian
+from ..sampling import check_dim
 from .catalogue import BUILT_IN
 from .conditions import Dirichlet
 from .problem import Points, Problem
-from .sampling import check_dim
 
 
 def poisson(dim: int = 10) -> Problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,11 +16,12 @@ from ..observations import Observation, _check_operator_at
 from ..operators import Operator, identity
 from ..operators.base import applied
 from ..regions import Region
+from ..sampling import check_count, check_sampler, draw, shares
 from ..shown import Rows, Shown
 from .conditions import Condition, Statement
 from .functions import FAILURES, check_at_a_point, evaluate, finite_values, read_function
+from .lint import NAMES, Finding, ProblemWarning, findings, in_free_space
 from .merging import Row, merged, with_noise
-from .sampling import check_count, check_sampler, draw, shares
 from .verification import Verification, verify
 
 BUDGETS = ("boundary", "initial", "source")
@@ -36,7 +38,7 @@ class Points:
     **Arguments:**
 
     - `boundary`: points on the boundary, shared by its conditions.
-    - `initial`: points at the initial time.
+    - `initial`: points at the initial time or, for a problem that runs backwards, at the final time.
     - `source`: points inside, where the equation holds.
 
     !!! example
@@ -69,6 +71,7 @@ class Problem(Shown):
     - `points`: how many points `sample` takes by default; chosen from the dimension if they are not given.
     - `equation`: the equation as text for a terminal; written from the operator by default.
     - `mathml`: the equation as MathML for a report.
+    - `silenced`: names of findings of `lint` that are known and shall not be reported again.
 
     !!! example
         ```python
@@ -91,7 +94,9 @@ class Problem(Shown):
     points: Points | None = None
     equation: str = ""
     mathml: str = ""
+    silenced: Sequence[str] = ()
     statements: tuple[Statement, ...] = field(init=False, repr=False)
+    _found: tuple[Finding, ...] | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
@@ -110,6 +115,9 @@ class Problem(Shown):
         self._set("statements", (*stated, inside))
         self._set("points", self._read_points(self.points))
         self._set("equation", self.equation or f"{applied(self.operator)} = f")
+        self._set("silenced", _read_names(self.silenced))
+        for finding in self.lint():
+            warnings.warn(f"{self.name}: {finding.text} [{finding.name}]", ProblemWarning, stacklevel=4)
 
     def sample(
         self,
@@ -251,6 +259,31 @@ class Problem(Shown):
             raise ValueError(f"{self.name} has no exact solution: give one with Problem(…, exact=function of q).")
         return evaluate(np.asarray(points, dtype=float), operator(self.exact))[0]
 
+    def lint(self) -> tuple[Finding, ...]:
+        """What a reader would ask before solving the problem: conditions that are missing, contradict or say nothing.
+
+        It is called where a problem is made, and each finding is a warning then. Findings that leave `u` open are
+        `fatal`: the verdict on a solution is `"undetermined"`.
+
+        **Arguments:** none.
+
+        **Returns:** findings with a `name`, a sentence as `text`, and `fatal`. `Problem(…, silenced=[name])` leaves
+        those of a name out.
+
+        !!! example
+            ```python
+            assert problem.lint() == ()
+            ```
+        """
+        if self._found is None:
+            self._set("_found", tuple(findings(self)))
+        return tuple(finding for finding in self._found or () if finding.name not in self.silenced)
+
+    @property
+    def in_free_space(self) -> bool:
+        """Whether time has its condition and no face of space has any: then `u` is determined only in the middle."""
+        return in_free_space(self)
+
     def verify(self, n: int = 200, seed: int = 0, tolerance: float = 1e-8) -> Verification:
         """Compare the source and each condition with the exact solution, by automatic differentiation.
 
@@ -332,8 +365,15 @@ class Problem(Shown):
         if not isinstance(points, Points):
             raise TypeError(f"`points` needs Points(boundary=…, initial=…, source=…): got {points!r}.")
         for name in BUDGETS:
-            if getattr(points, name) and not self._takers(name):
-                raise ValueError(f"Points({name}={getattr(points, name)}): no condition is sampled there.")
+            count, takers = getattr(points, name), [s for s in self.statements if s.budget == name]
+            if count and not takers:
+                raise ValueError(f"Points({name}={count}): no condition is sampled there.")
+            if takers and not count:
+                at = "at the initial or final time" if name == "initial" else f"as {name} points"
+                raise ValueError(
+                    f"Points({name}=0): the {takers[0].label} is sampled {at} and would get no values. Give "
+                    f"Points(…, {name}=…), or leave the condition out."
+                )
         return points
 
     def _set(self, name: str, value: Any) -> None:
@@ -378,6 +418,13 @@ def _check_operator(operator: Any, domain: Domain) -> None:
         _check_operator_at(operator, 0.5 * (domain.lower + domain.upper))
     except FAILURES as error:
         raise ValueError(f"`operator` could not be evaluated at a point of the domain: {error}") from error
+
+
+def _read_names(silenced: Any) -> tuple[str, ...]:
+    found = (silenced,) if isinstance(silenced, str) else tuple(silenced)
+    if unknown := [name for name in found if name not in NAMES]:
+        raise ValueError(f"`silenced` takes names of findings, {', '.join(NAMES)}: got {unknown[0]!r}.")
+    return found
 
 
 def _read_conditions(conditions: Any) -> tuple[Condition, ...]:

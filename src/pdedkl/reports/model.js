@@ -237,7 +237,10 @@
     function deviations(columns) {
       const exact = data.deviation.kind === "exact", rows = exact ? n : data.deviation.rank;
       const matrix = view(exact ? data.deviation.factor : data.deviation.root);
-      const w = new Float64Array(rows * BLOCK), from = exact ? w : columns, explained = new Float64Array(BLOCK);
+      const { data: own, probes, rest, rounding, epsilon } = data.deviation;
+      const w = new Float64Array(rows * BLOCK), from = exact ? w : columns;
+      // What the data explain; what the probes of the calibration explain of the rest, without and with their factors.
+      const [explained, probed, scaled, terms] = [0, 1, 2, 3].map(() => new Float64Array(BLOCK));
       for (let i = 0, at = 0; i < rows; i++) {
         let a = 0, b = 0, c = 0, d = 0, e = 0, g = 0, h = 0, k = 0;
         for (let p = 0, stop = BLOCK * (exact ? i : n); p < stop; p += BLOCK, at++) {
@@ -251,10 +254,17 @@
           const diagonal = matrix[at++];
           for (let p = to; p < to + BLOCK; p++) w[p] = (columns[p] - w[p]) / diagonal;
         }
-        for (let p = 0; p < BLOCK; p++) explained[p] += w[to + p] ** 2;
+        for (let p = 0; p < BLOCK; p++) {
+          const square = w[to + p] ** 2;
+          if (i < own) explained[p] += square;
+          else { probed[p] += square; scaled[p] += probes[i - own] * square; }
+        }
       }
-      const { scale, rounding } = data.deviation;
-      return explained.map((value) => scale * Math.sqrt(Math.max(prior - value, 0) + rounding * prior));
+      for (let j = 0; j < n; j++) for (let p = 0; p < BLOCK; p++) terms[p] += Math.abs(alpha[j] * columns[j * BLOCK + p]);
+      return explained.map((value, p) => {
+        const left = Math.max(prior - value, 0) + rounding * prior - probed[p];
+        return Math.sqrt(scaled[p] + rest * Math.max(left, 0) + (epsilon * terms[p]) ** 2);
+      });
     }
 
     function std(q) {

@@ -23,7 +23,9 @@ from scipy.linalg import solve_triangular
 
 from ..embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, LatentJet, Linear, Residual
 from ..inference import Posterior
+from ..inference.calibration import Probes
 from ..inference.engines import ClosedForm, Jets, terms_of
+from ..inference.rows import EPSILON
 from ..inference.rows import ROUNDING as VARIANCE_ROUNDING
 from ..inference.solver import Factorised
 from ..kernels import Component, Matern, Profile, RationalQuadratic, SquaredExponential
@@ -72,9 +74,10 @@ def pack(posterior: Posterior, most_bytes: int = BYTES) -> tuple[Packed, str]:
     Raises `NotShownError` if the model has a part that a page cannot evaluate.
     """
     arrays = Arrays()
-    kernel = posterior.model.kernel
-    sections = _sections(posterior)
-    sizes = [len(item) for item in posterior.observations]
+    kernel, probes = posterior.model.kernel, _probes(posterior)
+    # The probes of the calibration are rows like the data, with no weight in the mean.
+    sections = _sections(posterior, probes)
+    sizes = [len(item) for item in posterior.observations] + ([len(q) for q in probes.points] if probes else [])
     # An operator that evaluates u at several places has rows at each place; their covariances are added.
     places = [
         (to, n) for to, n, rows in zip(np.cumsum([0, *sizes]).tolist(), sizes, sections) for _ in terms_of(rows[0])
@@ -87,29 +90,40 @@ def pack(posterior: Posterior, most_bytes: int = BYTES) -> tuple[Packed, str]:
         "centre": np.asarray(normalisation.centre).tolist(),
         "scale": np.asarray(normalisation.scale).tolist(),
         "constant": _prior_mean(posterior.model.mean),
-        "alpha": arrays.add(posterior.alpha),
+        "alpha": arrays.add(np.pad(np.asarray(posterior.alpha), (0, sum(sizes) - len(posterior.alpha)))),
         "components": [
             _component(component, [jet for rows in sections for jet in terms_of(rows[number])], arrays)
             for number, component in enumerate(kernel.components)
         ],
     }
-    data["deviation"] = _deviation(posterior, arrays, most_bytes - arrays.nbytes) | {
-        "scale": float(posterior.scale()),
-        "rounding": VARIANCE_ROUNDING,
-    }
+    data["deviation"] = _deviation(posterior, probes, arrays, most_bytes - arrays.nbytes) | _scales(posterior)
     return data, arrays.base64()
 
 
-def _sections(posterior: Posterior) -> list[tuple[Jets, ...]]:
-    """The latent jets of all observations, in order; for each observation those of every component."""
-    if posterior.model.engine == "closed-form":
-        return list(posterior.sections)
+def _probes(posterior: Posterior) -> Probes | None:
+    return None if posterior.calibration is None else posterior.calibration.probes
+
+
+def _scales(posterior: Posterior) -> Packed:
+    """Squared factors: one for each probe, and one for the variance that no probe explains."""
+    calibration, probes = posterior.calibration, _probes(posterior)
+    squares = [1.0] if calibration is None else (np.asarray(calibration.factors) ** 2).tolist()
+    counts = () if probes is None else probes.counts
+    each = [square for square, count in zip(squares, counts) for _ in range(count)]
+    return {"probes": each, "rest": squares[-1], "rounding": VARIANCE_ROUNDING, "epsilon": EPSILON}
+
+
+def _sections(posterior: Posterior, probes: Probes | None) -> list[tuple[Jets, ...]]:
+    """The latent jets of all observations and probes, in order; for each those of every component."""
     model = posterior.model
-    if high := [str(item.operator) for item in posterior.observations if item.operator.order > 2]:
-        raise NotShownError(f"the operator {high[0]} has an order above two")
     rows = eqx.filter_jit(ClosedForm().rows)
-    found: list[Any] = [rows(model.kernel, model.bound(o.operator), o.points) for o in posterior.observations]
-    return found
+    given = [(item.operator, item.points) for item in posterior.observations]
+    more = list(zip(probes.operators, probes.points)) if probes else []
+    if high := [str(operator) for operator, _ in (*given, *more) if operator.order > 2]:
+        raise NotShownError(f"the operator {high[0]} has an order above two")
+    known = list(posterior.sections) if model.engine == "closed-form" else []
+    found: list[Any] = [rows(model.kernel, model.bound(op), q) for op, q in (*given, *more)[len(known) :]]
+    return known + found
 
 
 def _prior_mean(mean: Mean) -> float:
@@ -236,19 +250,24 @@ def _layer(layer: Linear, arrays: Arrays) -> Packed:
     return {"matrix": arrays.add(layer.matrix), "offset": offset}
 
 
-def _deviation(posterior: Posterior, arrays: Arrays, most_bytes: int) -> Packed:
+def _deviation(posterior: Posterior, probes: Probes | None, arrays: Arrays, most_bytes: int) -> Packed:
     """The variance is `k(q, q) − |L⁻¹ k|²`: with all of `L` if it fits, else with the most important directions.
 
     These are the leading left singular vectors `U` of `L⁻¹ k` over random points of the domain. Without the other
-    directions the data explain less, so `k(q, q) − |Uᵀ L⁻¹ k|²` is never below the variance.
+    directions the data explain less, so `k(q, q) − |Uᵀ L⁻¹ k|²` is never below the variance. The covariances with the
+    probes follow: they are further rows of the factor, or of the matrix that is multiplied with `k`.
     """
     if not isinstance(posterior.solver, Factorised):
         raise NotShownError("there are too many values to store their Gram matrix")
     L = np.asarray(posterior.solver.factor)
     n = len(L)
-    if 4 * n * (n + 1) <= most_bytes:
-        return {"kind": "exact", "factor": arrays.add(L[np.tril_indices(n)])}
-    rank = min(n, max(LEAST_RANK, most_bytes // (8 * n)))
+    solved, corner = (np.zeros((n, 0)), np.zeros((0, 0))) if probes is None else (probes.solved, probes.factor)
+    solved, corner = np.asarray(solved), np.asarray(corner)
+    total = n + len(corner)
+    if 4 * total * (total + 1) <= most_bytes:
+        whole = np.block([[L, np.zeros((n, len(corner)))], [(L.T @ solved).T, corner]])
+        return {"kind": "exact", "data": n, "factor": arrays.add(whole[np.tril_indices(total)])}
+    rank = min(n, max(LEAST_RANK, most_bytes // (8 * total) - len(corner)))
     explained = solve_triangular(L, _with_data(posterior, SEEN + CHECKED, seed=0).T, lower=True)
     _, vectors = np.linalg.eigh(explained[:, :SEEN] @ explained[:, :SEEN].T)
     U = vectors[:, ::-1][:, :rank]
@@ -258,7 +277,10 @@ def _deviation(posterior: Posterior, arrays: Arrays, most_bytes: int) -> Packed:
     exact = np.sqrt(np.maximum(prior - np.sum(fresh**2, axis=0), 0.0))
     upper = np.sqrt(np.maximum(prior - np.sum((U.T @ fresh) ** 2, axis=0), 0.0))
     ratio = float(np.median(upper / np.maximum(exact, 1e-300)))
-    return {"kind": "low-rank", "rank": U.shape[1], "ratio": ratio, "root": arrays.add(root)}
+    below = solve_triangular(corner, np.hstack([-solved.T, np.eye(len(corner))]), lower=True) if len(corner) else None
+    rows = np.pad(root, ((0, 0), (0, len(corner))))
+    matrix = rows if below is None else np.vstack([rows, below])
+    return {"kind": "low-rank", "data": U.shape[1], "rank": len(matrix), "ratio": ratio, "root": arrays.add(matrix)}
 
 
 def _with_data(posterior: Posterior, count: int, seed: int) -> np.ndarray:

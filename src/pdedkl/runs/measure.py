@@ -58,10 +58,10 @@ def values_of(operator: Operator, data: Sequence[Observation]) -> int:
 
 
 def _factors(posterior: Posterior) -> dict[str, Any] | None:
-    """The calibration factors of the error bars, for each order of derivatives that was compared."""
+    """The calibration factors of the error bars, for each cause of errors."""
     if (found := posterior.calibration) is None:
         return None
-    factors = {str(order): float(factor) for order, factor in zip(found.orders, np.asarray(found.factors))}
+    factors = {name: float(factor) for name, factor in zip(found.causes, np.asarray(found.factors))}
     return {"source": found.source, "factors": factors}
 
 

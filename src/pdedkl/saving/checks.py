@@ -10,7 +10,7 @@ import numpy as np
 from ..domain import Coordinates
 from ..embeddings import MLP, LatentJet, Normalisation
 from ..inference import Posterior
-from ..inference.calibration import Calibration
+from ..inference.calibration import Calibration, Probes
 from ..inference.iterative import Iterative
 from ..inference.solver import Factorised, Solver
 from ..kernels import BaseKernel, Component, Kernel
@@ -60,7 +60,7 @@ def _problem_of(made: Any) -> str | None:
         case BaseKernel() if len(made.groups) != made.log_variance.shape[0] or not all(made.groups):
             return f"{made.log_variance.shape[0]} variances for the groups {made.groups}"
         case Calibration():
-            return _calibration(np.asarray(made.factors), made.orders)
+            return _calibration(made)
         case Observation(noise=jax.Array()) if not np.all(np.asarray(made.noise) >= 0):
             return "a noise level below zero"
         case Component():
@@ -70,10 +70,21 @@ def _problem_of(made: Any) -> str | None:
     return None
 
 
-def _calibration(factors: np.ndarray, orders: tuple[int, ...]) -> str | None:
-    if len(factors) != len(orders) or not orders or list(orders) != sorted(set(orders)):
-        return f"{len(factors)} factors for the orders {orders}"
+def _calibration(made: Calibration) -> str | None:
+    factors, probes = np.asarray(made.factors), made.probes
+    causes = 1 if probes is None else len(probes.counts)
+    if len(factors) != len(made.causes) or len(factors) != causes:
+        return f"{len(factors)} factors of {len(made.causes)} causes, with probes for {causes}"
+    if probes is not None and not _fit(probes):
+        return f"probes whose numbers do not fit: {probes.counts}"
     return None if np.all((factors > 0) & (factors < HARMLESS)) else f"a factor that is not between 0 and {HARMLESS:g}"
+
+
+def _fit(probes: Probes) -> bool:
+    """Whether there are as many probes as the arrays have columns, and an operator for each list of points."""
+    count = sum(q.shape[0] for q in probes.points)
+    same = len(probes.operators) == len(probes.points) and len({q.shape[1] for q in probes.points}) == 1
+    return same and min(probes.counts) > 0 and count == sum(probes.counts) == probes.factor.shape[0]
 
 
 def _coordinates(indices: tuple[int, ...], layout: tuple[tuple[str, int], ...], scalar: bool) -> str | None:
@@ -134,6 +145,13 @@ def check_posterior(posterior: Posterior) -> None:
     for name, array in _rows_of(posterior.solver):
         if array.shape[0] != n:
             raise MisfitError(f"there are {n} values and `{name}` of the solver has shape {array.shape}")
+    if (calibration := posterior.calibration) is not None and (probes := calibration.probes) is not None:
+        for operator, points in zip(probes.operators, probes.points):
+            model.check_operator(operator)
+            if points.shape[1] != model.kernel.dim:
+                raise MisfitError(f"probes have points with {points.shape[1]} coordinates, not {model.kernel.dim}")
+        if probes.solved.shape[0] != n:
+            raise MisfitError(f"there are {n} values and `solved` of the probes has shape {probes.solved.shape}")
     if model.engine == "closed-form":
         _check_jets(posterior)
 
@@ -167,6 +185,9 @@ def check_traced(posterior: Posterior) -> None:
     """Trace every operator, and the mean, at one point, to find shapes that do not fit."""
     for item in posterior.observations:
         _check_operator_at(item.operator, np.asarray(item.points)[0])
+    if posterior.calibration is not None and posterior.calibration.probes is not None:
+        for operator, points in zip(posterior.calibration.probes.operators, posterior.calibration.probes.points):
+            _check_operator_at(operator, np.asarray(points)[0])
     if (shape := jax.eval_shape(posterior.model.mean, posterior.observations[0].points[0]).shape) != ():
         raise ValueError(f"the prior mean needs to be one number at each point and has shape {shape}")
 
@@ -193,5 +214,5 @@ def _extreme(name: str, sizes: np.ndarray) -> bool:
         return False
     field = name.rpartition(".")[2]
     logarithm = field == "raw" or any(part in name for part in ("log_", "coefficients."))
-    small = name == "solver.factor" and np.diagonal(sizes).min() < 1 / HARMLESS
+    small = field == "factor" and np.diagonal(sizes).min() < 1 / HARMLESS
     return bool(sizes.max() > (np.log(HARMLESS) if logarithm else HARMLESS) or small)

@@ -20,7 +20,7 @@ from ..embeddings import (
     Residual,
 )
 from ..inference import Posterior
-from ..inference.calibration import Calibration
+from ..inference.calibration import Calibration, Probes
 from ..inference.iterative import Iterative, Preconditioner
 from ..inference.solver import Factorised
 from ..kernels import BaseKernel, Component, Kernel, Matern, RationalQuadratic, SquaredExponential
@@ -75,6 +75,7 @@ _CLASSES: dict[str, type] = {
     "partial": Partial,
     "posterior": Posterior,
     "preconditioner": Preconditioner,
+    "probes": Probes,
     "product": Product,
     "rational-quadratic": RationalQuadratic,
     "residual": Residual,

@@ -1,4 +1,4 @@
-from .fit import Training, fit
+from .fit import FitWarning, Training, fit
 from .monitor import Callback, Step
 
-__all__ = ["Callback", "Step", "Training", "fit"]
+__all__ = ["Callback", "FitWarning", "Step", "Training", "fit"]

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ..checking.check import check, judged_by_the_data
+from ..checking.determined import undetermined, widened
 from ..compilation import make_room
 from ..domain import Domain
 from ..inference import Posterior, condition
 from ..inference.conditioning import MATRICES
 from ..inference.iterative import chosen_solver
 from ..inference.memory import fits, most_that_fit
+from ..kernels import Profile
 from ..model import ENGINES
-from ..observations import Observation, check_in_domain, check_observations
+from ..observations import Learned, Observation, check_in_domain, check_observations
 from ..precision import require_float64
 from ..shown import Rows, Shown
 from .journal import Journal, fingerprint, recorded
@@ -23,7 +29,8 @@ from .monitor import Callback, Monitor, Step, display
 from .paper import Paper
 from .phases import Trainer
 from .recipes import Default, Options
-from .scales import about, constant_part, without_rounding
+from .robust import robust_weights, with_weights
+from .scales import about, constant_part, data_scales, signal_variance, without_rounding
 from .starts import subsample, with_constant
 from .validation import Validation
 
@@ -36,8 +43,18 @@ MATRICES_OF_TRAINING = 6
 # noise, in reasonable time.
 TRAINED_VALUES = 4000
 
+# Seconds that are kept for what follows training.
+RESERVE = 5.0
+
+# Left-out errors above this, if they are not noise, deserve a warning.
+POOR = 0.1
+
 # Number of fresh values, of the source and of each kind of condition, that error bars are calibrated with.
 CALIBRATING_POINTS = 500
+
+
+class FitWarning(UserWarning):
+    """A fit did not end as it should: not calibrated, undetermined, or with large errors."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,6 +158,8 @@ def fit(
     groups: int | None = None,
     prior_strength: float | None = None,
     accuracy: float | None = None,
+    seconds: float | None = None,
+    profile: Profile | None = None,
     engine: str = "closed-form",
     solver: str = "auto",
     trained_values: int | None = None,
@@ -153,11 +172,14 @@ def fit(
 ) -> Posterior:
     """Train a model on observations of operators of `u`, and condition it on them.
 
-    The default recipe tries kernels from simple to rich and keeps the one with the best evidence. For this it uses only
-    the given observations. Then it multiplies the error bars by factors that fit fresh values of the problem's source
-    and conditions. Where there are no fresh values, it uses left-out values of the data. If the values of `u` vary
-    little about a large constant, this constant becomes the prior mean. Ctrl-C ends the run after the current step and
-    keeps the best model so far.
+    The default recipe tries kernels from simple to rich, the plain one first, and keeps the one with the best evidence.
+    For this it uses only the given observations. Then it multiplies the error bars by factors that fit fresh values of
+    the problem's source and conditions. Where there are no fresh values, it uses left-out values of the data. If the
+    values of `u` vary little about a large constant, this constant becomes the prior mean. Ctrl-C, or the end of the
+    time, ends the run after the current step and keeps the best model so far.
+
+    `posterior.verdict` says how far the result can be trusted. Where that is not "calibrated", a `FitWarning` says why.
+    If the problem does not determine `u`, its error bars are at least as wide as what is left open.
 
     **Arguments:**
 
@@ -171,6 +193,8 @@ def fit(
     - `prior_strength`: the strength of the prior on the weights of a network; 0.1 if it is not given.
     - `accuracy`: a relative error, such as `1e-2`. Training ends as soon as the left-out error of the data is below it,
       and the error of the validation data too. Noise counts as error.
+    - `seconds`: the time that the fit may take. When it is up, the best model so far is returned.
+    - `profile`: the roughness of the kernel, such as `Matern52()`; chosen by evidence if it is not given.
     - `engine`: `"closed-form"`, or `"autodiff"` for operators of order three and more, which is slower.
     - `solver`: as for `condition`. `"auto"` decides by the total memory of the machine, not by its free memory.
     - `trained_values`: how many values kernel and noise are learned from; the posterior is conditioned on all values.
@@ -185,7 +209,8 @@ def fit(
     - `callbacks`: functions that are called with every `Step`; one that returns `True` ends the run.
     - `progress`: whether to show progress; by default it is shown in a terminal.
 
-    **Returns:** a calibrated `Posterior`; `posterior.training` says how it was made.
+    **Returns:** a calibrated `Posterior`; `posterior.training` says how it was made, `posterior.verdict` how far to
+    trust it.
 
     !!! example
         ```python
@@ -206,6 +231,10 @@ def fit(
     if prior_strength is not None and not 0 <= prior_strength < float("inf"):
         raise ValueError(f"`prior_strength` needs a finite number that is not negative: got {prior_strength!r}.")
     check_accuracy(accuracy, recipe)
+    check_seconds(seconds)
+    if not (profile is None or isinstance(profile, Profile)):
+        raise TypeError(f"`profile` needs a profile such as Matern52(), with parentheses: got {profile!r}.")
+    begin = time.monotonic()
     _check("engine", engine, ENGINES)
     if given[0].points.shape[1] != domain.dim:
         raise ValueError(
@@ -218,7 +247,7 @@ def fit(
     fresh = () if validation is None else about(check_observations(validation, beside=given), constant)
     check_in_domain(domain, fresh)
     chooser = Validation(fresh, found) if fresh else None
-    options = Options(model, seed, latent_dim, prior_strength, groups, accuracy, chooser, engine)
+    options = Options(model, seed, latent_dim, prior_strength, groups, accuracy, chooser, engine, profile)
     box = (domain.layout, domain.lower.tolist(), domain.upper.tolist())
     plan = _plan(sum(map(len, found)), solver, trained_values, recorded(checkpoint))
     part = subsample(found, plan["trained_values"], seed)
@@ -226,18 +255,29 @@ def fit(
     make_room()
     journal = Journal(checkpoint, key, checkpoint_every, plan)
     with display(progress) as shown:
-        monitor = Monitor(callbacks=(*callbacks, *shown), past=journal.past)
+        left = None if seconds is None else max(seconds - (time.monotonic() - begin) - reserve(seconds), 0.0)
+        monitor = Monitor(callbacks=(*callbacks, *shown), past=journal.past, allowed=left)
         journal.log = monitor.log
         trainer = Trainer(journal, monitor)
         with monitor.interruptible():
+            if any(isinstance(item.noise, Learned) and item.noise.robust for item in part):
+                weights = robust_weights(domain, part, options, trainer)
+                part, given = with_weights(part, weights), with_weights(given, weights)
             run = (Paper if recipe == "paper" else Default)(domain, part, options, trainer)
             best = run.run()
-    trained = best.trained
-    posterior = condition(with_constant(trained.model, constant), given, solver=plan["solver"])
+    trained = with_constant(best.trained.model, constant)
+    open_questions = undetermined(problem, given)
+    if open_questions:
+        trained = widened(trained, domain, signal_variance(found))
+    posterior = condition(trained, given, solver=plan["solver"])
     if recipe == "default" if calibrate is None else calibrate:
         new_values = getattr(problem, "fresh", None)
         known = new_values(CALIBRATING_POINTS, seed=seed, purpose="calibration") if new_values else ()
-        posterior = posterior.calibrated(known)
+        posterior = posterior.calibrated(known, narrow=not open_questions)
+    if hasattr(problem, "fresh"):
+        posterior = replace(posterior, verdict=check(posterior, problem, seed=seed))
+    else:
+        posterior = replace(posterior, verdict=judged_by_the_data(posterior, domain))
     log = monitor.log()
     report = Training(
         recipe=recipe,
@@ -257,7 +297,41 @@ def fit(
         trained_values=plan["trained_values"],
         solver=plan["solver"],
     )
-    return replace(posterior, training=report)
+    posterior = replace(posterior, training=report)
+    _be_loud(posterior)
+    return posterior
+
+
+def _be_loud(posterior: Posterior) -> None:
+    """Warn if the result is not what its error bars say, or if it is poor; with what to do."""
+    verdict, left_out = posterior.verdict, posterior.training.left_out
+    texts = [verdict.headline(), *verdict.reasons, verdict.advice] if not verdict.calibrated else list(verdict.reasons)
+    noise = noise_of_measurements(posterior)
+    if left_out > POOR and not left_out < 2 * noise:
+        texts.append(f"Values that are left out are predicted with an error of {left_out:.0%} only: add points.")
+    if texts:
+        warnings.warn(" ".join(text for text in texts if text), FitWarning, stacklevel=3)
+
+
+def noise_of_measurements(posterior: Posterior) -> float:
+    """The largest noise of the data, relative to the size of its values."""
+    scales = data_scales(posterior.observations)
+    sizes = [
+        float(np.sqrt(np.mean(np.asarray(item.noise_variance(posterior.model.log_noise)))))
+        / scales[item.noise_name or item.name]
+        for item in posterior.observations
+    ]
+    return max(sizes)
+
+
+def reserve(seconds: float) -> float:
+    """What is kept of the allowed time for conditioning, calibration and the verdict."""
+    return min(RESERVE, 0.2 * seconds)
+
+
+def check_seconds(seconds: float | None) -> None:
+    if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds < float("inf")):
+        raise ValueError(f"`seconds` needs a positive number of seconds: got {seconds!r}.")
 
 
 def check_accuracy(accuracy: float | None, recipe: str) -> None:

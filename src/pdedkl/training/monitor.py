@@ -13,6 +13,10 @@ from typing import Any, TextIO
 
 from jax import monitoring
 
+from ..shown import listed
+
+OUT_OF_TIME = "the time was up"
+
 
 @dataclass(frozen=True)
 class Step:
@@ -28,6 +32,9 @@ class Step:
     - `seconds`: the time since training began.
     - `steps_per_second`: how fast the phase goes.
     - `seconds_left`: the longest time that the phase may still take.
+    - `best`: the best kernel so far and its left-out error; `None` before the first.
+    - `coming`: the kernels that may still be tried.
+    - `allowed`: the seconds that the run may take; `None` if there is no limit.
 
     !!! example
         ```python
@@ -44,6 +51,14 @@ class Step:
     seconds: float
     steps_per_second: float
     seconds_left: float
+    best: tuple[str, float] | None = None
+    coming: tuple[str, ...] = ()
+    allowed: float | None = None
+
+    def __post_init__(self) -> None:
+        # Files hold lists.
+        object.__setattr__(self, "best", None if self.best is None else tuple(self.best))
+        object.__setattr__(self, "coming", tuple(self.coming))
 
 
 @dataclass(frozen=True)
@@ -83,18 +98,39 @@ def preparation() -> tuple[float, float]:
 class Monitor:
     """Passes the steps of a run to callbacks and displays. `stopped` is the reason to end the run, or `None`.
 
-    A run ends after the current step if Ctrl-C is pressed or if a callback returns `True`. A second Ctrl-C ends it at
-    once.
+    A run ends after the current step if Ctrl-C is pressed, if a callback returns `True`, or if the `allowed` time is
+    up. A second Ctrl-C ends it at once. A phase is not begun if the preparation of the last ones, mostly compilation,
+    took longer than what is left of the time.
     """
 
     callbacks: Sequence[Callback] = ()
     past: Log = Log()
+    allowed: float | None = None
     history: list[Step] = field(default_factory=list)
     stopped: str | None = None
+    best: tuple[str, float] | None = None
+    coming: tuple[str, ...] = ()
     _begin: float = field(default_factory=time.monotonic)
     _prepared: tuple[float, float] = field(default_factory=preparation)
     _phase: str = ""
     _phase_begin: float = 0.0
+    _last: float = field(default_factory=time.monotonic)
+    _preparation: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """The time since training began."""
+        return time.monotonic() - self._begin
+
+    def in_time(self, needed: float = 0.0) -> bool:
+        """Whether there is time for `needed` more seconds. If not, the run is stopped."""
+        if self.allowed is not None and self.seconds + needed > self.allowed:
+            self.stopped = self.stopped or OUT_OF_TIME
+        return self.stopped is None
+
+    def time_for_a_phase(self) -> bool:
+        """Whether there is time to prepare another phase and to take a step of it."""
+        return self.in_time(self._preparation)
 
     def log(self) -> Log:
         """The log up to now, earlier processes of the same run included."""
@@ -111,13 +147,17 @@ class Monitor:
     ) -> None:
         now = time.monotonic()
         if phase != self._phase:
+            self._preparation = max(self._preparation, now - self._last)
             self._phase, self._phase_begin, self._phase_step = phase, now, step
+        self._last = now
         done, spent = step - self._phase_step, now - self._phase_begin
         rate = done / spent if spent > 0 else 0.0
         left = (steps - step) / rate if rate > 0 else float("nan")
         spent_in_all = self.past.seconds + now - self._begin
-        entry = Step(phase, step, objective, gradient, noise, spent_in_all, rate, left)
+        allowed = None if self.allowed is None else self.past.seconds + self.allowed
+        entry = Step(phase, step, objective, gradient, noise, spent_in_all, rate, left, self.best, self.coming, allowed)
         self.history.append(entry)
+        self.in_time()
         for callback in self.callbacks:
             if callback(entry) is True:
                 self.stopped = self.stopped or "a callback asked for it"
@@ -176,14 +216,16 @@ class _Lines:
 
 def _facts(step: Step) -> list[tuple[str, str]]:
     noise = ", ".join(f"{name}: {level:.1e}" for name, level in step.noise.items()) or "known"
+    allowed = "" if step.allowed is None else f" of {step.allowed:.0f} s"
+    best = "–" if step.best is None else f"{step.best[1]:.1e} ({step.best[0]})"
     return [
-        ("phase", step.phase),
+        ("trying", step.phase),
         ("step", str(step.step)),
         ("objective", f"{step.objective:.2f}"),
-        ("gradient", f"{step.gradient:.1e}"),
         ("noise", noise),
-        ("steps/s", f"{step.steps_per_second:.1f}"),
-        ("elapsed", f"{step.seconds:.0f} s"),
+        ("best left-out error", best),
+        ("to come", listed(step.coming, 3) or "–"),
+        ("elapsed", f"{step.seconds:.0f} s{allowed}"),
         ("left in phase", "–" if step.seconds_left != step.seconds_left else f"< {step.seconds_left:.0f} s"),
     ]
 

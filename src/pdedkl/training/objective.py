@@ -8,11 +8,14 @@ are.
 `x` holds the weights `w` of all embeddings, in units of their prior standard deviation `1/√fan-in`, and after them
 all other trained parameters: variances, length scales, noise levels, means, coefficients of operators.
 
-`y₀` are observations that are zero everywhere: a homogeneous equation or boundary condition. They do not show how large
-`u` is, and they are more likely the smaller `u` is. So the joint evidence of all data would be unbounded as `σ → 0`,
-with all other data explained as noise. The objective therefore uses the evidence of the other data, given the zeros.
-This evidence says nothing about the noise of the zeros, and a kernel that cannot follow them would explain them as
-noise. But all-zero values are a condition, not measurements, so their noise is capped.
+`y₀` are observations that are zero everywhere, or the same everywhere: a homogeneous equation, a constant source. They
+do not show how `u` varies: zeros are more likely the smaller `u` is, constants the longer its length scales are. So the
+joint evidence of all data would be unbounded, with all other data explained as noise. The objective therefore uses the
+evidence of the other data, given `y₀`.
+
+Values of functions, and values that are all the same, are no measurements. What a kernel cannot follow there is misfit
+and must not be explained as noise, so their noise levels have a ceiling. Training lowers the ceiling in steps: noise
+that is large at first makes the objective smooth, and by the end there is none.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from ..inference.evidence import EvidenceInfo, negative_log_evidence
 from ..kernels import Component
 from ..model import Model
 from ..observations import Observation
-from .scales import NOISE_OF_ZEROS, data_scales, signal_variance, zero_levels
+from .scales import NOISE_OF_EXACT, conditions, data_scales, exact_levels, signal_variance
 
 Vector = Float[Array, " p"] | Float[np.ndarray, " p"]
 
@@ -94,7 +97,7 @@ class Objective(eqx.Module):
     log_variance: Float[Array, ""]
     prior_strength: Float[Array, ""]
     kernel_priors: bool = eqx.field(static=True)
-    homogeneous: tuple[int, ...] = eqx.field(static=True)
+    given: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -104,16 +107,17 @@ class Objective(eqx.Module):
         kernel_priors: bool = True,
     ) -> None:
         self.template = model
-        self.observations = tuple(observations)
+        first = conditions(observations)
+        self.given = len(first) if len(first) < len(observations) else 0
+        others = [i for i in range(len(observations)) if i not in first]
+        self.observations = tuple(observations[i] for i in (*first, *others))
         scales = data_scales(observations)
         self.noise_floor = {name: jnp.log(NOISE_FLOOR * scales[name]) for name in model.log_noise}
-        zeros = zero_levels(observations)
-        self.noise_ceiling = {name: jnp.log(NOISE_OF_ZEROS * scales[name]) for name in model.log_noise if name in zeros}
+        exact = exact_levels(observations)
+        self.noise_ceiling = {name: jnp.log(NOISE_OF_EXACT * scales[name]) for name in model.log_noise if name in exact}
         self.log_variance = jnp.log(signal_variance(observations))
         self.prior_strength = jnp.asarray(float(prior_strength))
         self.kernel_priors = kernel_priors
-        zero = tuple(i for i, item in enumerate(observations) if not np.any(np.asarray(item.values)))
-        self.homogeneous = zero if len(zero) < len(observations) else ()
 
     @property
     def weight_count(self) -> int:
@@ -125,13 +129,40 @@ class Objective(eqx.Module):
         flat = ravel_pytree(weights)[0] / self.units()
         return np.concatenate([np.asarray(flat), np.asarray(ravel_pytree(others)[0])])
 
-    def model(self, x: Vector) -> Model:
+    def ceilings(self) -> np.ndarray:
+        """The logarithms of the ceilings, in the order of their names."""
+        return np.asarray([float(self.noise_ceiling[name]) for name in sorted(self.noise_ceiling)])
+
+    def under(self, ceilings: np.ndarray) -> Objective:
+        """The same objective with other ceilings."""
+        levels = {name: jnp.asarray(level) for name, level in zip(sorted(self.noise_ceiling), ceilings)}
+        return eqx.tree_at(lambda o: o.noise_ceiling, self, levels) if levels else self
+
+    def levels(self, x: Vector) -> np.ndarray:
+        """The logarithms of the noise levels that have a ceiling, in the order of their names."""
+        noise = model_at(self, x).log_noise
+        return np.asarray([float(noise[name]) for name in sorted(self.noise_ceiling)])
+
+    def lowered(self, x: np.ndarray) -> np.ndarray:
+        """The same parameters with noise levels at their ceilings at most: above one its derivative is almost zero."""
+        if not self.noise_ceiling:
+            return x
+        model = self._unbounded(x)
+        low = {k: jnp.minimum(v, self.noise_ceiling.get(k, jnp.inf)) for k, v in model.log_noise.items()}
+        _, others, _ = self._parts(eqx.tree_at(lambda m: m.log_noise, model, low))
+        return np.concatenate([x[: self.weight_count], np.asarray(ravel_pytree(others)[0])])
+
+    def _unbounded(self, x: Vector) -> Model:
+        """The model with noise levels as they are in `x`."""
         weights, others, fixed = self._parts()
         w, unravel_weights = ravel_pytree(weights)
         _, unravel_others = ravel_pytree(others)
-        model = eqx.combine(
+        return eqx.combine(
             unravel_weights(jnp.asarray(x[: w.size]) * self.units()), unravel_others(jnp.asarray(x[w.size :])), fixed
         )
+
+    def model(self, x: Vector) -> Model:
+        model = self._unbounded(x)
         # The floor is smooth: below it the derivative goes to zero, so the optimiser has nothing to gain there.
         noise = {name: jnp.logaddexp(level, self.noise_floor[name]) for name, level in model.log_noise.items()}
         noise |= {name: -jnp.logaddexp(-noise[name], -ceiling) for name, ceiling in self.noise_ceiling.items()}
@@ -139,9 +170,7 @@ class Objective(eqx.Module):
 
     def value(self, x: Vector) -> tuple[Float[Array, ""], EvidenceInfo]:
         model = self.model(x)
-        evidence, info = negative_log_evidence(model, self.observations)
-        if self.homogeneous:
-            evidence -= negative_log_evidence(model, [self.observations[i] for i in self.homogeneous])[0]
+        evidence, info = negative_log_evidence(model, self.observations, given=self.given)
         w = x[: self.weight_count]
         return evidence + 0.5 * self.prior_strength * jnp.sum(w**2) + self._kernel_prior(model), info
 
@@ -161,9 +190,10 @@ class Objective(eqx.Module):
             total += 0.5 * ((level - usual) / LOG_NOISE_SPREAD) ** 2
         return total
 
-    def _parts(self) -> tuple[Any, Any, Any]:
-        mask = weights_of(self.template)
-        weights, rest = eqx.partition(self.template, mask)
+    def _parts(self, model: Model | None = None) -> tuple[Any, Any, Any]:
+        """A model, the template by default, as weights, other trained parameters, and what stays as it is."""
+        model, mask = model or self.template, weights_of(self.template)
+        weights, rest = eqx.partition(model, mask)
         others, fixed = eqx.partition(
             rest, jax.tree.map(lambda move, w: move and not w, trainable(self.template), mask)
         )

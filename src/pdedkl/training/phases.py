@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,12 +15,18 @@ from .journal import Journal, State
 from .monitor import Monitor
 from .objective import Objective, model_at, value_and_gradient
 
-# Iterations of L-BFGS between two Gauss–Newton steps.
-ITERATIONS_PER_ROUND = 5
+# Iterations of L-BFGS between two Gauss–Newton steps, and in a round of a kernel without weights once its noise is low.
+ITERATIONS_PER_ROUND, POLISHING = 5, 40
+
+# With many parameters, single iterations may gain little on the way to more: the gain over this many is looked at.
+LAG = 10
 
 # The smallest difference of objectives that matters, in nats per value. A round of training that gains less counts as
 # idle, and a richer kernel that gains less is not kept.
 TOLERANCE = 1e-2
+
+# Each round lowers the ceiling of noise that is no noise to this fraction of the level that was learned.
+EASING = 0.3
 
 # Improvements grow once the right valley is found. So a run is given up only when even `HOPE` times the last
 # improvement, in every remaining round, would not reach the best objective.
@@ -57,11 +64,16 @@ class Trainer:
     def stopped(self) -> bool:
         return self.monitor.stopped is not None
 
+    def ended(self) -> bool:
+        """Whether the run is to end before another phase begins."""
+        return not self.monitor.time_for_a_phase()
+
     def fit_kernel(self, name: str, objective: Objective, iterations: int) -> Trained:
         """A first look: some iterations of L-BFGS over everything but the weights."""
 
         def look(state: State) -> State:
-            return self._block(name, objective, state, iterations, frozen=True, first_look=True)
+            eased = objective.under(state["ceilings"])
+            return self._block(name, eased, state, iterations, frozen=True, first_look=True)
 
         return self._run(name, objective, look)
 
@@ -73,26 +85,31 @@ class Trainer:
         to_beat: float = np.inf,
         together: int = 0,
         enough: Callable[[Trained], bool] = lambda trained: False,
+        first_look: bool = False,
     ) -> Trained:
         """Rounds of L-BFGS over everything but the weights, each followed by a Gauss–Newton step of the weights.
 
-        If `together` is not zero, each round ends with `together` iterations of L-BFGS over all parameters. A run ends
-        early if it gains too little to reach the objective `to_beat`, or if it is good `enough`.
+        If `together` is not zero, each round ends with at most that many iterations of L-BFGS over all parameters. The
+        ceilings of noise levels fall from round to round. A run ends early if it gains too little to reach the
+        objective `to_beat`, or if it is good `enough`. A `first_look` is compiled quickly.
         """
 
         def step(state: State) -> State:
-            after = self._round(name, objective, state, rounds, to_beat, together)
-            ended = bool(after["done"]) or enough(Trained(objective, after["x"], float(after["value"])))
+            after = self._round(name, objective, state, rounds, to_beat, together, first_look)
+            ended = bool(after["done"]) or enough(self._trained(objective, after))
             return after | {"done": np.asarray(ended)}
 
         return self._run(name, objective, step)
 
     def _run(self, name: str, objective: Objective, step: Callable[[State], State]) -> Trained:
         def begin() -> State:
-            zero = np.asarray(0)
+            zero, x = np.asarray(0), objective.start()
+            # Noise starts where the model has it, above its ceiling if need be.
+            free = objective.under(np.full(len(objective.noise_ceiling), np.inf))
             return {
-                "x": objective.start(),
+                "x": x,
                 "value": np.asarray(np.inf),
+                "ceilings": np.maximum(objective.ceilings(), free.levels(x)),
                 "step": zero,
                 "idle": zero,
                 "rejected": zero,
@@ -104,7 +121,11 @@ class Trainer:
 
     def trained(self, objective: Objective, state: State) -> Trained:
         self.rejected += int(state["rejected"])
-        return Trained(objective, state["x"], float(state["value"]))
+        return self._trained(objective, state)
+
+    def _trained(self, objective: Objective, state: State) -> Trained:
+        eased = objective.under(state["ceilings"]) if "ceilings" in state else objective
+        return Trained(eased, state["x"], float(state["value"]))
 
     def _block(
         self,
@@ -116,8 +137,12 @@ class Trainer:
         first: int = 0,
         most: int | None = None,
         first_look: bool = False,
+        lag: int = 1,
     ) -> State:
-        """Some iterations of L-BFGS. Progress counts them from `first`, out of `most` in the whole phase."""
+        """Some iterations of L-BFGS. Progress counts them from `first`, out of `most` in the whole phase.
+
+        They end early if the last `lag` iterations have gained too little.
+        """
         count = objective.weight_count if frozen else 0
         fixed = state["x"][:count]
 
@@ -128,11 +153,12 @@ class Trainer:
 
         inner = lbfgs.start(function, state["x"][count:])
         # At the noise floor, gains are rounding errors and line searches are long: such iterations are not worth it.
-        worthwhile = 0.1 * tolerance(objective) if frozen else 0.0
+        values = [float(inner.value)]
         for iteration in range(iterations):
-            before, inner = float(inner.value), lbfgs.iterate(function, inner)
+            inner = lbfgs.iterate(function, inner)
+            values.append(float(inner.value))
             self._report(name, objective, first + iteration, most or iterations, fixed, inner)
-            slow = before - float(inner.value) < worthwhile
+            slow = len(values) > lag and values[-1 - lag] - values[-1] < 0.1 * lag * tolerance(objective)
             if bool(inner.stuck) or slow or self.monitor.stopped:
                 break
         return state | {
@@ -143,27 +169,49 @@ class Trainer:
         }
 
     def _round(
-        self, name: str, objective: Objective, state: State, rounds: int, to_beat: float, together: int
+        self,
+        name: str,
+        final: Objective,
+        state: State,
+        rounds: int,
+        to_beat: float,
+        together: int,
+        first_look: bool,
     ) -> State:
-        before = float(state["value"])
+        before, ceilings = float(state["value"]), state["ceilings"]
+        if int(state["step"]):
+            learned = final.under(ceilings).levels(state["x"])
+            ceilings = np.maximum(final.ceilings(), np.minimum(ceilings, learned + np.log(EASING)))
+        objective = final.under(ceilings)
+        state = state | {"x": objective.lowered(state["x"])}
         whole = ITERATIONS_PER_ROUND + together
         first, most = int(state["step"]) * whole, rounds * whole
-        after = self._block(name, objective, state, ITERATIONS_PER_ROUND, frozen=True, first=first, most=most)
+        settled = bool(np.all(ceilings <= final.ceilings()))
+        block = partial(self._block, name, objective, most=most, first_look=first_look)
+        few = objective.weight_count > 0 or not settled
+        after = block(
+            state, ITERATIONS_PER_ROUND if few else POLISHING, frozen=True, first=first, lag=1 if few else LAG
+        )
         if objective.weight_count and np.isfinite(after["value"]) and not self.monitor.stopped:
             x, value, rejected = _gauss_newton_step(objective, after["x"], float(after["value"]))
             after |= {"x": x, "value": np.asarray(value), "rejected": after["rejected"] + rejected}
         if together and not self.monitor.stopped:
-            first += ITERATIONS_PER_ROUND
-            after = self._block(name, objective, after, together, frozen=False, first=first, most=most)
+            after = block(after, together, frozen=False, first=first + ITERATIONS_PER_ROUND, lag=LAG)
         value, step = float(after["value"]), int(state["step"]) + 1
         gain = before - value
-        # A round whose objective is not finite counts as idle too, and also gets a second chance.
-        gained = np.isfinite(value) and gain >= tolerance(objective)
+        # A round whose objective is not finite counts as idle too, and gets a second chance as well. While ceilings
+        # fall, objectives of two rounds do not compare.
+        gained = (np.isfinite(value) and gain >= tolerance(objective)) or (np.isfinite(value) and not settled)
         idle = 0 if gained else int(state["idle"]) + 1
-        hopeless = step >= (2 if together else 3) and value - to_beat > HOPE * gain * (rounds - step)
+        hopeless = settled and step >= (2 if together else 3) and value - to_beat > HOPE * gain * (rounds - step)
         patience = 2 if objective.weight_count or not np.isfinite(value) else 1
         done = idle >= patience or hopeless or step >= rounds
-        return after | {"step": np.asarray(step), "idle": np.asarray(idle), "done": np.asarray(done)}
+        return after | {
+            "ceilings": ceilings,
+            "step": np.asarray(step),
+            "idle": np.asarray(idle),
+            "done": np.asarray(done),
+        }
 
     def _report(self, name: str, objective: Objective, step: int, steps: int, fixed: np.ndarray, inner: lbfgs.State):
         noise = model_at(objective, np.concatenate([fixed, inner.x])).noise()

@@ -1,64 +1,64 @@
-"""The default recipe: candidates from simple to rich, each trained to the end, the best evidence wins.
+"""The default recipe: the plain kernel first, then candidates from simple to rich, until one explains the data.
 
-1. *Directions.* A plain Gaussian process is fitted to a part of the data; the slopes of its posterior mean show along
-   which directions the solution varies. This is repeated once with a kernel on those directions.
-2. *Candidates.* One smooth function of a few directions (projection), a sum of functions of one direction each
-   (ridges; also a sum of functions of one direction from each named group of coordinates), a sum of functions of one
-   input each (additive), a smooth function of all inputs (inputs). Training alternates L-BFGS over kernel and noise
-   with Gauss–Newton steps of the weights. The search ends with the first candidate that explains the data.
-3. *Richer kernels*, if the left-out error is still too large. The quadratic kernel adds products of inputs to the
-   projection's map. If a function of one quadratic form of all inputs is already better than all candidates, the map
-   starts from that form instead. The last kernel is the best so far plus the additive kernel and that of all inputs.
-   A richer kernel is kept only if it improves the evidence.
+1. *The plain kernel*, a smooth function of all inputs, is trained from several length scales on a part of the data, and
+   the best of these on all. It is cheap, and what it finds is used by all others: unknown coefficients, and the slopes
+   of its posterior mean, which show along which directions the solution varies.
+2. *Candidates* (`candidates.py`), each from what is known so far. Training alternates L-BFGS over kernel and noise with
+   Gauss–Newton steps of the weights. The search ends with the first candidate that explains the data, or when the time
+   is up; the best so far is kept.
 
-With validation data, their likelihood replaces the evidence, and also chooses the strength of the prior.
+The best candidate has the best evidence among those whose left-out errors are comparable. With validation data, their
+likelihood decides instead, and also chooses the strength of the prior.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from ..domain import Domain
+from ..embeddings.push_forward import Normalisation
 from ..inference import condition
-from ..kernels import Kernel
+from ..kernels import Kernel, Profile, SquaredExponential
 from ..model import Model
 from ..observations import Observation
 from . import starts
+from .candidates import CANDIDATES, PROFILES, ROUNDS, ROUNDS_OF_A_SUM, TOGETHER, WIDTH, Kind, additive_share
 from .gauss_newton import price_of_weights
-from .objective import LeftOut, Objective, largest_error, left_out
+from .objective import LeftOut, Objective, largest_error, left_out, value_and_gradient
 from .phases import Trained, Trainer
+from .rescue import least_left_out
 from .scales import signal_variance
 from .validation import Score, Validation
 
-# Enough points to find directions, and few enough for a cheap fit.
+# Enough values to choose a start and to find directions, and few enough for a cheap fit.
 EXPLORING_POINTS = 400
-EXPLORATIONS = 2
-ROUNDS = 24
-ROUNDS_OF_A_SUM = 4
-# Iterations over all parameters at once in each round of a richer kernel.
-TOGETHER = 80
-ROUNDS_OF_A_NETWORK = 10
-# Iterations with fixed weights that show whether a richer kernel could gain anything.
+# Length scales from which the plain kernel starts, in units of the usual one.
+LENGTH_SCALES = (1.0, 0.3)
+# Iterations with fixed weights that show where directions lie, and whether a kernel could gain anything.
 GLANCE = 15
-WIDTH = 64
 # Other strengths of the prior to try with validation data, as multiples of the usual one.
 OTHER_STRENGTHS = (10.0, 0.1)
 
 # Below this left-out error the data are explained: more components could only model rounding.
 EXPLAINED = 1e-5
-# Below this left-out error the directions are known well enough, and the additive kernel is not tried first.
-DIRECTIONS_KNOWN = 1e-3
 # Below this left-out error a richer kernel is not worth its time: it takes longer than all simple ones together.
 NEARLY_EXPLAINED = 1e-4
+# Above this left-out error the solution may be rough.
+ERRORS_LEFT = 1e-3
+# Above this left-out error a fit has failed.
+FAILED = 0.1
 # Left-out errors may exceed the noise by this factor: they scatter, and include the error due to too few points.
 NOISE_MARGIN = 1.2
-# The additive kernel is tried first if its evidence is better by this, in nats per value.
-CLEARLY_BETTER = 0.5
+# Evidence decides among candidates whose left-out errors are at most this many times the smallest.
+COMPARABLE = 3.0
 
 
 @dataclass
@@ -106,7 +106,8 @@ class Candidate:
     @property
     def rank(self) -> float:
         """Lower is better: the objective or, with validation data, their mean negative log density."""
-        return _rank(self.objective if self.validated is None else self.validated.density)
+        value = self.objective if self.validated is None else self.validated.density
+        return value if np.isfinite(value) else np.inf
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ class Options:
     accuracy: float | None = None
     validation: Validation | None = field(default=None, repr=False)
     engine: str = "closed-form"
+    profile: Profile | None = None
 
     @property
     def strength(self) -> float:
@@ -131,152 +133,276 @@ class Default:
     """The default recipe on one set of observations."""
 
     def __init__(self, domain: Domain, observations: Sequence[Observation], options: Options, trainer: Trainer) -> None:
-        self.domain, self.observations, self.options, self.trainer = domain, tuple(observations), options, trainer
-        self.variance = signal_variance(observations)
+        self.domain: Domain = domain
+        self.observations, self.options, self.trainer = tuple(observations), options, trainer
+        self.variance: float = signal_variance(observations)
+        self.order = max(item.operator.order for item in observations)
         self.candidates: list[Candidate] = []
+        self.profile: Profile = options.profile or SquaredExponential()
+        self._directions: tuple[np.ndarray, np.ndarray] | None = None
 
     def run(self) -> Candidate:
+        self._plain()
         if self.options.model == "gp":
-            self._alternate("inputs", starts.on_inputs(self.domain, self.variance))
-            return self.best
-        found = self._directions()
-        if found is None:
-            return self.best
-        for train in self._plan(*found):
-            train()
-            if self.best.explained or self.trainer.monitor.stopped:
-                return self.best
-        if self.options.model == "dkl" and self.best.left_out > NEARLY_EXPLAINED:
-            self._richer()
-        if self.options.validation is not None and self.options.prior_strength is None:
+            kinds = [kind for kind in CANDIDATES if kind.name.startswith("inputs")]
+        elif self.options.model == "linear":
+            kinds = [kind for kind in CANDIDATES if kind.name == "projection"]
+        else:
+            kinds = list(CANDIDATES)
+        while kinds and not self._ended:
+            kind = self._next(kinds)
+            self.trainer.monitor.coming = tuple(other.name for other in kinds)
+            if kind.applies(self):
+                self._train(kind)
+        self._rescue()
+        if self.options.validation is not None and self.options.prior_strength is None and not self._ended:
             self._other_strengths()
         return self.best
 
-    def _plan(self, rows: np.ndarray, strengths: np.ndarray, additive_first: bool) -> list[Callable[[], None]]:
-        """The candidates that the user's options allow, in the order in which they are tried."""
-        projection = lambda: self._projection(rows, strengths)
-        ridges = lambda: self._ridges(rows, strengths)
-        inputs = lambda: self._alternate("inputs", starts.on_inputs(self.domain, self.variance))
-        if self.options.model == "linear" or self.options.groups == 1:
-            return [projection]
-        if self.options.groups is not None:
-            return [ridges]
-        if self.options.latent_dim is not None:
-            return [projection, ridges]
-        kinds = len(self.domain.layout)
-        few = [projection, ridges] + [lambda: self._ridges(rows, strengths, each=kinds)] * (kinds > 1)
-        return [self._additive, *few, inputs] if additive_first else [*few, self._additive, inputs]
+    def _next(self, kinds: list[Kind]) -> Kind:
+        """The next kind, which is taken from the list. A sum over inputs goes first where slopes look like one."""
+        if kinds[0].name == "projection" and self._looks_additive:
+            kinds.sort(key=lambda kind: kind.name != "additive")
+        return kinds.pop(0)
+
+    @property
+    def _ended(self) -> bool:
+        return self.trainer.ended() or self.best.explained
 
     @property
     def best(self) -> Candidate:
-        """The candidate of lowest rank, among those that explain the data if there are any.
+        """The candidate of lowest rank, among those that explain the data, or whose left-out errors are comparable.
 
-        Once the data are explained, differences of evidence are due to rounding. They could favour a kernel with fewer
-        weights that does not explain the data.
+        Once the data are explained, differences of evidence are due to rounding. And evidence can prefer a kernel that
+        is wrong between its data: left-out values show that.
         """
-        return min(self.candidates, key=lambda candidate: (not candidate.explained, candidate.rank))
+        explained = [candidate for candidate in self.candidates if candidate.explained]
+        if explained or self.options.validation is not None or len(self.candidates) == 1:
+            return min(explained or self.candidates, key=lambda candidate: candidate.rank)
+        least = min(candidate.left_out for candidate in self.candidates)
+        comparable = [c for c in self.candidates if c.left_out <= COMPARABLE * least] or self.candidates
+        return min(comparable, key=lambda candidate: candidate.rank)
 
-    def _directions(self) -> tuple[np.ndarray, np.ndarray, bool] | None:
-        """Directions and strengths, and whether a sum of functions of one input each explains the data better.
+    # ── What the candidates ask ───────────────────────────────────────────────────────────────────────────────────
 
-        `None` if a posterior on the way is already as accurate as asked for: it is added to the candidates.
-        """
-        part = starts.subsample(self.observations, EXPLORING_POINTS, self.options.seed)
-        everywhere = jnp.concatenate([item.points for item in self.observations])
-        count = sum(min(starts.DIRECTIONS_PER_GROUP, size) for _, size in self.domain.layout)
-        matrix = np.zeros((count, self.domain.dim))
-        free = self.options.model == "dkl" and not self._chosen
-        for turn in range(EXPLORATIONS):
-            kernel = starts.exploring(self.domain, self.variance, matrix)
-            found = self._candidate("exploring", self._kernel_only(f"directions {turn + 1}", kernel, part))
-            if free and self._enough(found):
-                self.candidates.append(found)
-                return None
-            gradients = np.asarray(starts.slopes(condition(found.trained.model, part), everywhere))
-            rows, strengths = starts.principal_directions(self.domain, gradients)
-            matrix = strengths[:, None] * rows * np.sqrt(len(rows))
-        rows, strengths = rows[: starts.DIRECTIONS], strengths[: starts.DIRECTIONS]
-        if self.options.model != "dkl" or found.left_out < DIRECTIONS_KNOWN:
-            return rows, strengths, False
-        sums = self._kernel_only("additive?", starts.on_each_input(self.domain, self.variance), part)
-        clearly = CLEARLY_BETTER * sum(map(len, part))
-        return rows, strengths, _rank(sums.value) < _rank(found.trained.value) - clearly
+    @property
+    def free(self) -> bool:
+        """Whether the user has left the latent coordinates and their groups to the recipe."""
+        return not (self.options.latent_dim or self.options.groups)
 
-    def _kernel_only(self, name: str, kernel: Kernel, part: Sequence[Observation]) -> Trained:
-        objective = Objective(
-            starts.model_of(kernel, part, noise=0.1, engine=self.options.engine), part, self.options.strength
-        )
-        return self.trainer.fit_kernel(name, objective, 15)
+    @property
+    def allows_groups(self) -> bool:
+        return self.options.model == "dkl" and self.options.groups != 1
 
-    def _projection(self, rows: np.ndarray, strengths: np.ndarray) -> None:
-        kept = self.options.latent_dim or len(rows)
+    @property
+    def has_directions(self) -> bool:
+        """Whether directions may differ from the inputs."""
+        return self.domain.dim > 1 or not self.free
+
+    @property
+    def errors_are_left(self) -> bool:
+        return self.best.left_out > ERRORS_LEFT and not self.best.noise_is_left
+
+    def may_be_rough(self, name: str) -> bool:
+        """Whether to try a profile: rough enough for the operators, and in between only if rougher than smooth."""
+        if self.options.profile is not None or PROFILES[name]().smoothness < self.order:
+            return False
+        roughest = self._named("inputs, Matérn 5/2")
+        if name in ("Matérn 7/2", "Matérn 9/2") and roughest is not None:
+            return roughest.rank < self.trained("inputs").rank
+        return True
+
+    @property
+    def worth_a_network(self) -> bool:
+        return self.options.model == "dkl" and self.best.left_out > NEARLY_EXPLAINED and not self._only_noise_is_left
+
+    def trained(self, name: str) -> Candidate:
+        found = self._named(name)
+        if found is None:
+            raise LookupError(f"No kernel {name!r} was trained.")
+        return found
+
+    # ── Where they start ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def model(self, kernel: Kernel, like: Candidate | None = None, noise: float = starts.INITIAL_NOISE) -> Model:
+        """A model to train, with the coefficients that are known best; with the noise `like` that of a candidate."""
+        model = starts.model_of(kernel, self.observations, noise, self.options.engine)
+        if self.candidates and model.coefficients:
+            model = eqx.tree_at(lambda m: m.coefficients, model, self.best.trained.model.coefficients)
+        return model if like is None else starts.with_noise(model, like.trained.model.log_noise)
+
+    def plain_kernel(self, profile: Profile) -> Kernel:
+        """The trained plain kernel with another profile."""
+        found = self.trained("inputs").trained.model.kernel
+        return eqx.tree_at(lambda k: k.components[0].base.profile, found, profile)
+
+    def projection(self) -> Kernel:
+        rows, strengths = self.directions
+        kept = self.options.latent_dim or min(len(rows), starts.DIRECTIONS)
         rows, strengths = _enough(rows, strengths, kept, self.options.seed)
-        self._alternate("projection", starts.projection(self.domain, self.variance, rows, strengths))
+        return starts.projection(self.domain, self.variance, rows, strengths, self.profile)
 
-    def _ridges(self, rows: np.ndarray, strengths: np.ndarray, each: int = 1) -> None:
+    def ridges(self, each: int) -> Kernel:
         """A sum of functions of `each` directions. They start from the projection, which has found the right space."""
-        for linear in self._trained("projection"):
-            rows, strengths = starts.directions_of(linear.trained.model.kernel)
+        found = self._named("projection")
+        rows, strengths = self.directions if found is None else starts.directions_of(found.trained.model.kernel)
         groups = self.options.groups or self.options.latent_dim or starts.DIRECTIONS
         count = self.options.latent_dim or each * groups
-        kernel = starts.ridges(
-            self.domain, self.variance, rows, strengths, count, min(groups, count), self.options.seed
+        return starts.ridges(
+            self.domain, self.variance, rows, strengths, count, min(groups, count), self.options.seed, self.profile
         )
-        self._alternate("ridges" if each == 1 else f"ridges of {each}", kernel)
 
-    def _additive(self) -> None:
-        self._alternate("additive", starts.on_each_input(self.domain, self.variance))
+    def quadratic(self) -> Model:
+        """The projection's map with a network of squares; or one quadratic form, where that is better than all so far.
 
-    def _richer(self) -> None:
-        """The quadratic kernel; then the best kernel so far plus the additive kernel and that of all inputs."""
-        if self._only_noise_is_left():
-            return
-        for linear in self._trained("projection"):
-            kernel = starts.quadratic(self.domain, linear.trained.model.kernel, WIDTH, self.options.seed)
-            model = self._one_form(kernel) or self._warm(kernel, linear)
-            self._improve("quadratic", model, ROUNDS_OF_A_NETWORK)
-        if not (self._chosen or self.best.explained or self.trainer.monitor.stopped):
-            name, model = self._sum()
-            self._improve(name, model, ROUNDS_OF_A_SUM)
+        In one dimension the input takes the projection's place.
+        """
+        linear = self._named("projection")
+        base = starts.as_projection(self.domain, self.trained("inputs").trained.model.kernel)
+        kernel = starts.quadratic(
+            self.domain, base if linear is None else linear.trained.model.kernel, WIDTH, self.options.seed
+        )
+        return self._one_form(kernel) or self._warm(kernel, linear or self.trained("inputs"))
+
+    def with_others(self) -> Model:
+        """The best kernel so far plus the additive kernel and that of all inputs."""
+        best, kernel = self.best, self.best.trained.model.kernel
+        others = (("additive", starts.on_each_input), ("inputs", starts.on_inputs))
+        for name, build in others:
+            if not best.name.startswith(name) and (name != "additive" or self.domain.dim > 1):
+                kernel = kernel + build(self.domain, 1e-2 * self.variance, self.profile)
+        return self._warm(kernel, best)
+
+    # ── Training ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _plain(self) -> None:
+        """The plain kernel: from several length scales on a part of the data, then from the best of them on all."""
+        part = starts.subsample(self.observations, EXPLORING_POINTS, self.options.seed)
+        looks = []
+        for number, factor in enumerate(LENGTH_SCALES, start=1):
+            kernel = starts.on_inputs(self.domain, self.variance, self.profile, factor)
+            objective = Objective(
+                starts.model_of(kernel, part, engine=self.options.engine), part, self.options.strength
+            )
+            looks.append(self.trainer.alternate(f"inputs, start {number}", objective, ROUNDS, first_look=True))
+            if self.trainer.ended():
+                break
+        look = min(looks, key=lambda trained: trained.value if np.isfinite(trained.value) else np.inf)
+        if sum(map(len, part)) == sum(map(len, self.observations)):
+            self._keep("inputs", look)
+        else:
+            found = look.model
+            model = starts.model_of(found.kernel, self.observations, engine=self.options.engine)
+            model = starts.with_noise(model, found.log_noise)
+            model = eqx.tree_at(lambda m: m.coefficients, model, found.coefficients) if model.coefficients else model
+            self._alternate("inputs", model, ROUNDS)
+
+    def _rescue(self) -> None:
+        """Where all kernels miss left-out values: the plain kernel that misses them least."""
+        if self.options.validation is None and self.best.left_out > FAILED and not self.trainer.ended():
+            kernel = starts.on_inputs(self.domain, self.variance, self.profile)
+            model = least_left_out(self.model(kernel), self.observations)
+            objective = Objective(model, self.observations, self.options.strength)
+            value = float(value_and_gradient(objective, objective.start(), first_look=True)[0])
+            self._keep("inputs, by left-out values", Trained(objective, objective.start(), value))
+
+    def _train(self, kind: Kind) -> None:
+        name = self._name_of(kind)
+        before = self.best
+        if kind.together:
+            self._improve(name, kind.start(self), kind.rounds, before)
+        else:
+            self._alternate(name, kind.start(self), kind.rounds)
+        best = self.best
+        if best is not before and best.name.startswith("inputs, "):
+            self.profile = best.trained.model.kernel.components[0].base.profile
+
+    def _name_of(self, kind: Kind) -> str:
+        """The name of a candidate in tables: a sum is called by its terms."""
+        if kind.name == "ridges of several":
+            return f"ridges of {len(self.domain.layout)}"
+        if kind.name == "sum":
+            best = self.best.name
+            more = ["additive"] * (self.domain.dim > 1) + ["inputs"]
+            return " + ".join([best, *(name for name in more if not best.startswith(name))])
+        return kind.name
+
+    def _alternate(self, name: str, model: Model, rounds: int) -> None:
+        objective = Objective(model, self.observations, self.options.strength)
+        to_beat = self.best.trained.value if self.candidates else np.inf
+        enough = lambda trained: self._enough(self._candidate(name, trained))
+        self._keep(name, self.trainer.alternate(name, objective, rounds, to_beat, enough=enough))
+
+    def _improve(self, name: str, model: Model, rounds: int, best: Candidate) -> None:
+        """Train a richer kernel. It is kept only if it gains something."""
+        objective = Objective(model, self.observations, self.options.strength)
+        enough = lambda trained: self._enough(self._candidate(name, trained))
+        trained = self.trainer.alternate(name, objective, rounds, best.trained.value, TOGETHER, enough)
+        candidate = self._candidate(name, trained)
+        gained = not candidate.objective > best.objective - trained.tolerance
+        if self.options.validation or gained or candidate.explained:
+            self._keep(name, trained)
 
     def _one_form(self, quadratic: Kernel) -> Model | None:
         """A function of one quadratic form of all inputs, if it is better than all candidates so far."""
-        everywhere = jnp.concatenate([item.points for item in self.observations])
-        gradients = np.asarray(starts.slopes(condition(self.best.trained.model, self.observations), everywhere))
+        everywhere, gradients = self._slopes(self.best)
         like = quadratic.components[0].embedding
         kernel = starts.one_form(self.domain, self.variance, like, everywhere, gradients)
         objective = Objective(self._warm(kernel, self.best), self.observations, self.options.strength)
         glance = self.trainer.fit_kernel("one form?", objective, GLANCE)
         return glance.model if glance.value < self.best.trained.value else None
 
-    @property
-    def _chosen(self) -> bool:
-        return bool(self.options.latent_dim or self.options.groups)
-
-    def _sum(self) -> tuple[str, Model]:
-        """The best kernel so far plus the additive kernel and that of all inputs."""
-        best = self.best
-        kernel, name = best.trained.model.kernel, best.name
-        for other, build in (("additive", starts.on_each_input), ("inputs", starts.on_inputs)):
-            if other != best.name:
-                kernel, name = kernel + build(self.domain, 1e-2 * self.variance), f"{name} + {other}"
-        return name, self._warm(kernel, best)
-
+    @cached_property
     def _only_noise_is_left(self) -> bool:
         """Whether the remaining error looks like noise, and a few iterations of a richer kernel gain nothing."""
         if not self.best.noise_is_left:
             return False
-        name, model = self._sum()
-        objective = Objective(model, self.observations, self.options.strength)
-        glance = self.trainer.fit_kernel(f"{name}?", objective, GLANCE)
+        objective = Objective(self.with_others(), self.observations, self.options.strength)
+        glance = self.trainer.fit_kernel("more than noise?", objective, GLANCE)
         return not glance.value < self.best.trained.value - glance.tolerance
 
-    def _trained(self, name: str) -> list[Candidate]:
-        return [item for item in self.candidates if item.name == name]
+    @property
+    def directions(self) -> tuple[np.ndarray, np.ndarray]:
+        """Directions along which the solution varies, strongest first, and their strengths.
+
+        They come from slopes of the plain kernel's posterior mean, and once more from those of a kernel on the
+        directions found first.
+        """
+        if self._directions is None:
+            _, gradients = self._slopes(self.trained("inputs"))
+            rows, strengths = starts.principal_directions(self.domain, gradients)
+            part = starts.subsample(self.observations, EXPLORING_POINTS, self.options.seed)
+            kernel = starts.exploring(self.domain, self.variance, strengths[:, None] * rows * np.sqrt(len(rows)))
+            model = starts.model_of(kernel, part, noise=0.1, engine=self.options.engine)
+            if model.coefficients:
+                model = eqx.tree_at(lambda m: m.coefficients, model, self.best.trained.model.coefficients)
+            objective = Objective(model, part, self.options.strength)
+            found = self._candidate("exploring", self.trainer.fit_kernel("directions", objective, GLANCE))
+            rows, strengths = starts.principal_directions(self.domain, self._slopes(found)[1])
+            self._directions = rows[: starts.DIRECTIONS], strengths[: starts.DIRECTIONS]
+        return self._directions
+
+    @property
+    def _looks_additive(self) -> bool:
+        """Whether a sum of functions of one input each explains the slopes better than a few directions do."""
+        if not self.free or self.domain.dim <= starts.DIRECTIONS:
+            return False
+        points, gradients = self._slopes(self.trained("inputs"))
+        strengths = np.linalg.svd(gradients, compute_uv=False) ** 2
+        few = float(np.sum(strengths[: starts.DIRECTIONS]) / np.sum(strengths)) if np.any(strengths) else 1.0
+        unit = np.asarray(jax.vmap(Normalisation(self.domain))(points))
+        return additive_share(unit, gradients) > few
+
+    def _slopes(self, candidate: Candidate) -> tuple[Array, np.ndarray]:
+        """All points of the data, and the slopes of a candidate's posterior mean there."""
+        everywhere = jnp.concatenate([item.points for item in self.observations])
+        trained = candidate.trained
+        posterior = condition(trained.model, trained.objective.observations)
+        return everywhere, np.asarray(starts.slopes(posterior, everywhere))
 
     def _warm(self, kernel: Kernel, simpler: Candidate) -> Model:
         """A model of a richer kernel. Its noise starts at the left-out error of the simpler one."""
-        model = starts.model_of(kernel, self.observations, engine=self.options.engine)
+        model = self.model(kernel)
         wrong: dict[str, float] = {}
         for item in simpler.left_out_each:
             wrong[item.name] = max(item.error, wrong.get(item.name, 0.0))
@@ -289,26 +415,6 @@ class Default:
         }
         return starts.with_noise(model, start)
 
-    def _alternate(self, name: str, kernel: Kernel) -> None:
-        objective = Objective(
-            starts.model_of(kernel, self.observations, engine=self.options.engine),
-            self.observations,
-            self.options.strength,
-        )
-        to_beat = self.best.trained.value if self.candidates else np.inf
-        enough = lambda trained: self._enough(self._candidate(name, trained))
-        self._keep(name, self.trainer.alternate(name, objective, ROUNDS, to_beat, enough=enough))
-
-    def _improve(self, name: str, model: Model, rounds: int) -> None:
-        objective = Objective(model, self.observations, self.options.strength)
-        to_beat = self.best.trained.value
-        enough = lambda trained: self._enough(self._candidate(name, trained))
-        trained = self.trainer.alternate(name, objective, rounds, to_beat, TOGETHER, enough)
-        candidate = self._candidate(name, trained)
-        gained = not candidate.objective > self.best.objective - trained.tolerance
-        if self.options.validation or candidate.explained or gained:
-            self.candidates.append(candidate)
-
     def _enough(self, candidate: Candidate) -> bool:
         """Whether the candidate is as accurate as asked for. If no accuracy was asked for, training goes to the end."""
         return self.options.accuracy is not None and candidate.explained
@@ -319,22 +425,23 @@ class Default:
         if not best.trained.objective.weight_count:
             return
         for factor in OTHER_STRENGTHS:
-            if self.best.explained or self.trainer.monitor.stopped:
+            if self._ended:
                 return
             strength = factor * self.options.strength
             name = f"{best.name}, prior {strength:g}"
             objective = Objective(best.trained.model, self.observations, strength)
             self._keep(name, self.trainer.alternate(name, objective, ROUNDS_OF_A_SUM, together=TOGETHER))
 
+    def _named(self, name: str) -> Candidate | None:
+        return next((item for item in self.candidates if item.name == name), None)
+
     def _keep(self, name: str, trained: Trained) -> None:
         self.candidates.append(self._candidate(name, trained))
+        if not self.trainer.stopped():
+            self.trainer.monitor.best = (self.best.name, self.best.left_out)
 
     def _candidate(self, name: str, trained: Trained) -> Candidate:
         return Candidate(name, trained, self.options.validation, self.options.accuracy or EXPLAINED)
-
-
-def _rank(value: float) -> float:
-    return value if np.isfinite(value) else np.inf
 
 
 def _enough(rows: np.ndarray, strengths: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

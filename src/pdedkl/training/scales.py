@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 
 from ..compilation import compiled_quickly
 from ..means import ConstantMean, observed_mean
-from ..observations import Observation
+from ..observations import Learned, Observation
 from ..operators import Operator, parameters_of
 from ..operators.base import Identity
 
@@ -30,8 +30,11 @@ ROUNDING = 1e-10
 # The sizes of `u` are computed only if some values are smaller than the largest ones by this factor.
 SUSPICIOUS = 1e-6
 
-# The noise of all-zero values is at most this fraction of their size: such values are not measurements.
-NOISE_OF_ZEROS = 1e-3
+# The noise of values that are no measurements is at most this fraction of their size: of values of functions, and of
+# values that are all the same, such as those of a constant source.
+NOISE_OF_EXACT = 1e-4
+# Fewer values that are all the same may be measurements.
+FEWEST_ALIKE = 5
 
 # Training removes a constant of more than `MANY_TIMES` the spread of the values of `u`, if there are `ENOUGH` values.
 MANY_TIMES, ENOUGH = 10.0, 5
@@ -69,7 +72,7 @@ def without_rounding(observations: Sequence[Observation]) -> tuple[Observation, 
     largest = [float(np.max(np.abs(item.values))) for item in observations]
     if not any(0 < size < SUSPICIOUS * max(largest) for size in largest):
         return tuple(observations)
-    of_u = np.asarray(largest) / _responses(observations)
+    of_u = np.asarray(largest) / responses(observations)
     return tuple(
         eqx.tree_at(lambda o: o.values, item, jnp.zeros(len(item))) if size < ROUNDING * np.max(of_u) else item
         for item, size in zip(observations, of_u)
@@ -87,15 +90,28 @@ def data_scales(observations: Sequence[Observation]) -> dict[str, float]:
         return sizes
     if not any(sizes.values()):
         return dict.fromkeys(sizes, 1.0)
-    expected = np.sqrt(signal_variance(observations)) * _responses(observations)
+    expected = np.sqrt(signal_variance(observations)) * responses(observations)
     return {name: sizes[name] or float(np.max(expected[members])) for name, members in groups.items()}
 
 
-def zero_levels(observations: Sequence[Observation]) -> set[str]:
-    """The noise levels whose values are all zero; none if all data are zero."""
-    some = [bool(np.any(item.values)) for item in observations]
-    zero = {name for name, members in _groups(observations).items() if not any(some[i] for i in members)}
-    return zero if any(some) else set()
+def conditions(observations: Sequence[Observation]) -> list[int]:
+    """The observations whose values are all zero, or all the same: equations and conditions, not measurements."""
+    return [i for i, item in enumerate(observations) if _all_alike(np.asarray(item.values))]
+
+
+def exact_levels(observations: Sequence[Observation]) -> set[str]:
+    """The noise levels of values that are no measurements: those of functions, and those that are all the same.
+
+    If all data are zero, their noise says how well the equation holds, and it is none of these.
+    """
+    alike = set(conditions(observations)) if any(np.any(item.values) for item in observations) else set()
+    functions = {i for i, o in enumerate(observations) if isinstance(o.noise, Learned) and o.noise.exact}
+    return {name for name, members in _groups(observations).items() if alike | functions >= set(members)}
+
+
+def _all_alike(values: np.ndarray) -> bool:
+    spread = float(np.ptp(values))
+    return not np.any(values) or (len(values) >= FEWEST_ALIKE and spread <= 1e-12 * float(np.max(np.abs(values))))
 
 
 def signal_variance(observations: Sequence[Observation]) -> float:
@@ -107,7 +123,7 @@ def signal_variance(observations: Sequence[Observation]) -> float:
     if of_u and (found := float(np.mean(np.concatenate(of_u) ** 2))):
         return found
     sizes = np.asarray([float(np.sqrt(np.mean(item.values**2))) for item in observations])
-    return float(np.max(sizes / _responses(observations))) ** 2 if np.any(sizes) else 1.0
+    return float(np.max(sizes / responses(observations))) ** 2 if np.any(sizes) else 1.0
 
 
 def _groups(observations: Sequence[Observation]) -> dict[str, list[int]]:
@@ -123,7 +139,7 @@ def _size(values: np.ndarray) -> float:
     return spread if spread > 1e-12 * largest else largest
 
 
-def _responses(observations: Sequence[Observation]) -> np.ndarray:
+def responses(observations: Sequence[Observation]) -> np.ndarray:
     """The size of each operator applied to a function of size one that varies once over the box of all points."""
     points = np.concatenate([np.asarray(item.points) for item in observations])
     lower, upper = points.min(axis=0), points.max(axis=0)

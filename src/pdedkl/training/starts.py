@@ -15,11 +15,11 @@ from ..domain import Domain
 from ..embeddings import Affine, Embedding, Residual
 from ..embeddings.push_forward import Normalisation
 from ..inference.posterior import Posterior
-from ..kernels import Kernel, additive, ard, deep
+from ..kernels import Kernel, Profile, additive, ard, deep
 from ..means import ConstantMean
 from ..model import Model
 from ..observations import Observation
-from .scales import NOISE_OF_ZEROS, data_scales, zero_levels
+from .scales import data_scales
 
 DIRECTIONS_PER_GROUP = 4
 DIRECTIONS = 8
@@ -65,14 +65,30 @@ def exploring(domain: Domain, variance: float, rows: np.ndarray) -> Kernel:
     return deep(domain, Affine(rows), variance=variance) + ard(domain, variance=variance, lengthscale=spread)
 
 
-def projection(domain: Domain, variance: float, rows: np.ndarray, strengths: np.ndarray) -> Kernel:
+def projection(
+    domain: Domain, variance: float, rows: np.ndarray, strengths: np.ndarray, profile: Profile | None = None
+) -> Kernel:
     """One smooth function of a few directions."""
     matrix = np.sqrt(np.maximum(strengths, WEAKEST))[:, None] * rows
-    return deep(domain, Affine(matrix), variance=4 * variance, lengthscale=np.sqrt(domain.dim) / 2)
+    return deep(domain, Affine(matrix), profile, variance=4 * variance, lengthscale=np.sqrt(domain.dim) / 2)
+
+
+def as_projection(domain: Domain, plain: Kernel) -> Kernel:
+    """A plain kernel, with the inputs themselves as its directions."""
+    component = plain.components[0]
+    scales, variance = np.exp(component.log_lengthscale), np.exp(component.base.log_variance)
+    return deep(domain, Affine(np.eye(domain.dim)), component.base.profile, variance=variance, lengthscale=scales)
 
 
 def ridges(
-    domain: Domain, variance: float, rows: np.ndarray, strengths: np.ndarray, count: int, groups: int, seed: int
+    domain: Domain,
+    variance: float,
+    rows: np.ndarray,
+    strengths: np.ndarray,
+    count: int,
+    groups: int,
+    seed: int,
+    profile: Profile | None = None,
 ) -> Kernel:
     """A sum of smooth functions of a few directions each: `count` directions in `groups` groups.
 
@@ -91,7 +107,7 @@ def ridges(
             matrix[list(member)] = within * np.where(unseen, 1.0, matrix[list(member)])
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
     spread = np.sqrt(domain.dim) / 2
-    return deep(domain, Affine(matrix), groups=members, variance=4 * variance / groups, lengthscale=spread)
+    return deep(domain, Affine(matrix), profile, members, 4 * variance / groups, spread)
 
 
 def directions_of(linear: Kernel) -> tuple[np.ndarray, np.ndarray]:
@@ -152,12 +168,13 @@ def linear_map(embedding: Embedding) -> Float[Array, "h d"]:
     return embedding.layer.matrix
 
 
-def on_inputs(domain: Domain, variance: float) -> Kernel:
-    return ard(domain, variance=4 * variance, lengthscale=np.sqrt(domain.dim))
+def on_inputs(domain: Domain, variance: float, profile: Profile | None = None, factor: float = 1.0) -> Kernel:
+    """The plain kernel; its length scales start at `factor` times the usual distance of two points."""
+    return ard(domain, profile, variance=4 * variance, lengthscale=factor * np.sqrt(domain.dim))
 
 
-def on_each_input(domain: Domain, variance: float) -> Kernel:
-    return additive(domain, variance=4 * variance / domain.dim)
+def on_each_input(domain: Domain, variance: float, profile: Profile | None = None) -> Kernel:
+    return additive(domain, profile, variance=4 * variance / domain.dim)
 
 
 def model_of(
@@ -166,14 +183,9 @@ def model_of(
     noise: float = INITIAL_NOISE,
     engine: str = "closed-form",
 ) -> Model:
-    """A model whose noise starts at `noise` times the size of the data, whatever noise the observations start from.
-
-    The noise of all-zero values starts no higher than its upper limit: above the limit its derivative is almost zero.
-    """
-    model = Model(kernel, observations, engine=engine)
-    scales, zeros = data_scales(observations), zero_levels(observations)
-    start = {name: min(noise, NOISE_OF_ZEROS) if name in zeros else noise for name in model.log_noise}
-    return with_noise(model, {name: jnp.log(level * scales[name]) for name, level in start.items()})
+    """A model whose noise starts at `noise` times the size of the data, whatever noise the observations start from."""
+    model, scales = Model(kernel, observations, engine=engine), data_scales(observations)
+    return with_noise(model, {name: jnp.log(noise * scales[name]) for name in model.log_noise})
 
 
 def with_noise(model: Model, log_noise: dict[str, Array]) -> Model:

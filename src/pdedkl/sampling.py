@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import qmc
 
-from ..regions import Region
+from .regions import Region
 
 
 def _sobol(n: int, d: int, rng: np.random.Generator) -> np.ndarray:

@@ -1,0 +1,183 @@
+"""Does what was given determine `u`? A question about equations and places, not about values.
+
+A smooth kernel that was fitted to what is visible continues it analytically and is sure of it, whether there is reason
+to or not. So the fitted kernel cannot tell. Two other ways can:
+
+- *The statement.* An equation of first order in time without an initial condition, a level that nothing fixes, a face
+  without a condition: `lint` reads these from the operator and the conditions, in any dimension.
+- *A plain kernel.* A kernel with a length scale of half the width of the domain is conditioned on many rows of all that
+  is stated, whatever their values are. What is left of `u` inside shows what is not determined. Knowing `u` on all
+  faces as well would determine it, if the equation can: where that leaves much less, conditions are missing. In more
+  than four dimensions the rows would be too few to tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..domain import TIME, Domain
+from ..inference import condition
+from ..inference.engines import ClosedForm
+from ..kernels import Kernel, ard
+from ..model import Model
+from ..observations import Observation
+from ..operators import Operator, identity, parameters_of
+from ..regions import Region
+from ..sampling import draw
+
+# The plain kernel can tell in up to this many dimensions.
+MOST_DIMENSIONS = 4
+# Rows for each condition and for each kind of face, for the equation, and places inside.
+ROWS, SOURCE_ROWS, PLACES = 100, 250, 256
+# Noise of the rows, relative to their prior standard deviations.
+NOISE = 1e-4
+# `u` is not determined if its standard deviation, relative to the prior, is above the first number and this many times
+# what it would be with values on all faces; or if it is above the second number.
+OPEN, TIMES, VAST = 5e-4, 10.0, 3e-2
+
+# Points at which operators are applied to a constant.
+FEW = 16
+
+LEVEL = (
+    "No condition fixes the level of u: if u is a solution, u plus a constant is one too. Give a value of u somewhere, "
+    "by Dirichlet on a face or at one point."
+)
+
+Rows = list[tuple[Operator, np.ndarray]]
+
+
+def undetermined(problem: Any, data: Sequence[Observation]) -> tuple[str, ...]:
+    """Sentences that say why `u` is not determined by a problem, or by data on a bare domain; none if it is."""
+    if isinstance(problem, Domain):
+        return _by_data(problem, data)
+    reasons = [finding.text for finding in problem.lint() if finding.fatal]
+    reasons += _without_values(problem, data)
+    if not reasons and _can_tell(problem.domain, [s.operator for s in problem.statements]):
+        places = inner_half(problem.domain) if problem.in_free_space else interior(problem.domain)
+        reasons += _left_open(problem.domain, _stated(problem), places)
+    return tuple(reasons)
+
+
+def plain_kernel(domain: Domain, variance: float = 1.0) -> Kernel:
+    """The kernel that stands for everything that is not determined: it has no reason to be smoother or rougher."""
+    return ard(domain, variance=variance, lengthscale=max(1.0, float(np.sqrt(domain.dim / 3))))
+
+
+def level_is_free(rows: Rows) -> bool:
+    """Whether all operators are zero on constants, so that the data do not change if a constant is added to `u`."""
+    for operator, points in rows:
+        some = jnp.asarray(points[:: max(1, len(points) // FEW)][:FEW])
+        if np.any(np.asarray(jax.vmap(operator(lambda q: jnp.ones(())))(some))):
+            return False
+    return True
+
+
+def _by_data(domain: Domain, data: Sequence[Observation]) -> tuple[str, ...]:
+    operators = [item.operator for item in data]
+    if all(item.of_values for item in data) or not _can_tell(domain, operators):
+        return ()
+    if level_is_free([(item.operator, np.asarray(item.points)) for item in data]):
+        return (LEVEL,)
+    rows = [(item.operator, np.asarray(item.points)[:: max(1, len(item) // SOURCE_ROWS)]) for item in data]
+    places = np.concatenate([points for operator, points in rows if operator.order > 0])[:PLACES]
+    return tuple(_left_open(domain, rows, places))
+
+
+def _can_tell(domain: Domain, operators: Sequence[Operator]) -> bool:
+    known = not parameters_of(list(operators))
+    return domain.dim <= MOST_DIMENSIONS and known and max(op.order for op in operators) <= 2
+
+
+def _without_values(problem: Any, data: Sequence[Observation]) -> list[str]:
+    """Conditions of the problem of which the data have no value."""
+    return [
+        f"The data have no values of the {s.label}: sample(…) needs points for it, or leave the condition out."
+        for s in problem.statements
+        if isinstance(s.where, Region)
+        and not any(
+            item.operator.order == s.operator.order and np.any(s.where.contains(np.asarray(item.points)))
+            for item in data
+        )
+    ]
+
+
+def _stated(problem: Any) -> Rows:
+    """Many rows of everything that a problem states."""
+    rng = np.random.default_rng(0)
+    count = lambda s: SOURCE_ROWS if s.budget == "source" else ROWS
+    return [
+        (s.operator, draw(s.where, count(s), rng, "sobol") if isinstance(s.where, Region) else s.where[:SOURCE_ROWS])
+        for s in problem.statements
+    ]
+
+
+def _left_open(domain: Domain, stated: Rows, places: np.ndarray) -> list[str]:
+    """What the plain kernel finds: at most one sentence."""
+    rng = np.random.default_rng(1)
+    faces = np.concatenate([draw(face, ROWS, rng, "sobol") for face in _faces(domain)])
+    left, with_faces = left_of_u(domain, stated, faces, places)
+    if left > VAST or (left > OPEN and left > TIMES * with_faces):
+        return [
+            f"The equation and conditions leave u open: {left:.1%} of a smooth function of its size would go "
+            f"unnoticed ({with_faces:.1g} of it if u were known on all faces). Add conditions, or measurements of u, "
+            "where there are none."
+        ]
+    return []
+
+
+def left_of_u(domain: Domain, stated: Rows, faces: np.ndarray, places: np.ndarray) -> tuple[float, float]:
+    """The standard deviation of `u` at the places, relative to the prior: with the stated rows, and with faces too.
+
+    Rows on the faces are there in both cases, once with so much noise that they tell nothing: one compiled program
+    serves both.
+    """
+    kernel, engine = plain_kernel(domain), ClosedForm()
+    rows = [*stated, (identity, faces)]
+    sizes = []
+    for operator, points in rows:
+        variance = engine.diagonal(engine.parameters(kernel), engine.rows(kernel, operator, jnp.asarray(points)))
+        sizes.append(np.sqrt(np.maximum(np.asarray(variance), np.finfo(float).tiny)))
+
+    def left(of_faces: float) -> float:
+        levels = [NOISE * size for size in sizes[:-1]] + [np.full(len(faces), of_faces)]
+        data = [
+            Observation(operator, points, np.zeros(len(points)), level)
+            for (operator, points), level in zip(rows, levels)
+        ]
+        found = condition(Model(kernel, data), data, solver="dense").predict(places)
+        return float(np.sqrt(np.mean(found.variance)))
+
+    return left(1e6), left(NOISE)
+
+
+def interior(domain: Domain) -> np.ndarray:
+    return draw(domain.interior, PLACES, np.random.default_rng(2), "sobol")
+
+
+def inner_half(domain: Domain) -> np.ndarray:
+    """Points of the middle half of every coordinate but time."""
+    points = interior(domain)
+    middle = 0.5 * (domain.lower + domain.upper)
+    index = [i for name in domain.names if name not in TIME for i in domain.coordinates(name).indices]
+    points[:, index] = middle[index] + 0.5 * (points[:, index] - middle[index])
+    return points
+
+
+def _faces(domain: Domain) -> list[Region]:
+    """All faces and spheres of a domain, those of time included."""
+    found = []
+    for name in domain.names:
+        x = domain.coordinates(name)
+        found += [domain.initial(x), domain.final(x)] if name in TIME else [domain.boundary(x)]
+    return found
+
+
+def widened(model: Model, domain: Domain, variance: float) -> Model:
+    """The model with the plain kernel added, so that error bars are as wide as what is not determined."""
+    return eqx.tree_at(lambda m: m.kernel, model, model.kernel + plain_kernel(domain, variance))

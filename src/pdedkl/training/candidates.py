@@ -1,0 +1,123 @@
+"""The kernels that the default recipe tries, as a list: what each is for, when it is worth its time, how it starts.
+
+They are tried in this order, from cheap to rich, and the search ends with the first that explains the data. A candidate
+starts from what was found before it: length scales and coefficients from the plain kernel, directions from slopes of
+its posterior, richer kernels from the best simpler one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..kernels import Matern, Profile, RationalQuadratic, SquaredExponential
+from ..model import Model
+from . import starts
+
+if TYPE_CHECKING:
+    from .recipes import Default
+
+ROUNDS = 24
+# A richer kernel has rounds with L-BFGS over all parameters at once, at most this many iterations each.
+TOGETHER = 80
+ROUNDS_OF_A_NETWORK = 10
+ROUNDS_OF_A_SUM = 4
+# The number of squares in the quadratic network.
+WIDTH = 64
+
+
+class Kind(NamedTuple):
+    """One kind of kernel.
+
+    `why` says what it is for. `applies` says whether to try it, given the search so far; `start` builds the model to
+    train from. `together` is the number of iterations over all parameters in each round.
+    """
+
+    name: str
+    why: str
+    applies: Callable[[Default], bool]
+    start: Callable[[Default], Model]
+    rounds: int = ROUNDS
+    together: int = 0
+
+
+PROFILES: dict[str, Callable[[], Profile]] = {
+    "squared exponential": SquaredExponential,
+    "rational quadratic": lambda: RationalQuadratic(1.0),
+    "Matérn 9/2": lambda: Matern(4),
+    "Matérn 7/2": lambda: Matern(3),
+    "Matérn 5/2": lambda: Matern(2),
+}
+
+
+def _with_profile(name: str, why: str) -> Kind:
+    """The plain kernel, of another roughness, from the plain kernel's length scales."""
+    return Kind(
+        f"inputs, {name}",
+        why,
+        lambda search: search.errors_are_left and search.may_be_rough(name),
+        lambda search: search.model(search.plain_kernel(PROFILES[name]()), like=search.trained("inputs")),
+    )
+
+
+CANDIDATES: tuple[Kind, ...] = (
+    _with_profile("Matérn 5/2", "Kinks, corners and fronts: functions with few derivatives."),
+    _with_profile("rational quadratic", "Several length scales at once, as in a layer or a narrow peak."),
+    _with_profile("Matérn 7/2", "Between Matérn 5/2 and smooth."),
+    _with_profile("Matérn 9/2", "Between Matérn 7/2 and smooth."),
+    Kind(
+        "projection",
+        "One smooth function of a few directions.",
+        lambda search: search.has_directions,
+        lambda search: search.model(search.projection()),
+    ),
+    Kind(
+        "ridges",
+        "A sum of smooth functions of one direction each, in the space that the projection found.",
+        lambda search: search.has_directions and search.allows_groups,
+        lambda search: search.model(search.ridges(each=1)),
+    ),
+    Kind(
+        "ridges of several",
+        "A sum of functions of one direction from each named group of coordinates, such as e^(−λt) sin w·x.",
+        lambda search: search.has_directions and len(search.domain.layout) > 1 and search.free,
+        lambda search: search.model(search.ridges(each=len(search.domain.layout))),
+    ),
+    Kind(
+        "additive",
+        "A sum of functions of one input each.",
+        lambda search: search.domain.dim > 1 and search.free,
+        lambda search: search.model(starts.on_each_input(search.domain, search.variance, search.profile)),
+    ),
+    Kind(
+        "quadratic",
+        "A network of squares: products of inputs such as μ t, and functions of one quadratic form of all inputs.",
+        lambda search: search.worth_a_network,
+        lambda search: search.quadratic(),
+        ROUNDS_OF_A_NETWORK,
+        TOGETHER,
+    ),
+    Kind(
+        "sum",
+        "The best kernel so far plus the additive and the plain one, for what it leaves.",
+        lambda search: search.worth_a_network and search.free,
+        lambda search: search.with_others(),
+        ROUNDS_OF_A_SUM,
+        TOGETHER,
+    ),
+)
+
+
+def additive_share(points: np.ndarray, gradients: np.ndarray) -> float:
+    """How much of the gradients is that of a sum of functions of one input each.
+
+    For such a sum `∂u/∂x_i` depends on `x_i` alone: each slope is fitted by a cubic in its own input.
+    """
+    rest = 0.0
+    for x, slope in zip(points.T, gradients.T):
+        powers = np.vander(x, 4)
+        rest += float(np.sum((slope - powers @ np.linalg.lstsq(powers, slope, rcond=None)[0]) ** 2))
+    total = float(np.sum(gradients**2))
+    return 1 - rest / total if total > 0 else 0.0

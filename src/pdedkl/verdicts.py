@@ -1,0 +1,149 @@
+"""How far a posterior can be trusted: one verdict, the same in Python, in the terminal, in reports and in files."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .shown import Written
+
+STATUSES = ("calibrated", "not calibrated", "undetermined", "unchecked")
+
+# Error bars hold if the fraction of values in the 95 % interval, and the root mean square of `z`, are in these ranges.
+COVERED, Z = (0.90, 0.985), (0.6, 1.4)
+# Errors below this fraction of the size of the values are rounding: error bars can only be too narrow there.
+ROUNDING = 1e-6
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Fresh values of one operator. `error` and `claimed`, the error bar, are root mean squares relative to `size`.
+
+    `z_rms` and `coverage` are means over the values. Values of conditions are weighted by how much they tell about `u`
+    at points inside.
+    """
+
+    name: str
+    points: int
+    size: float
+    error: float
+    claimed: float
+    z_rms: float
+    coverage: float
+    worst: tuple[float, ...]
+    worst_error: float
+
+    @property
+    def too_narrow(self) -> bool:
+        return self.z_rms > Z[1] or (self.coverage < COVERED[0] and self.error >= ROUNDING)
+
+    @property
+    def too_wide(self) -> bool:
+        return self.error >= ROUNDING and (self.z_rms < Z[0] or self.coverage > COVERED[1])
+
+    @property
+    def calibrated(self) -> bool:
+        return not (self.too_narrow or self.too_wide)
+
+    def _in_words(self) -> str:
+        """Whether the error bars are too narrow or too wide, in a sentence; empty if they are right."""
+        if self.calibrated:
+            return ""
+        kind = "narrow" if self.too_narrow else "wide"
+        return (
+            f"Error bars of {self.name} are too {kind}: {self.coverage:.1%} of {self.points} fresh values are in their "
+            f"95 % intervals, and errors are {self.z_rms:.2g} times the claimed ones."
+        )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Verdict(Written):
+    """How far a posterior can be trusted: `posterior.verdict`, or the result of `posterior.check(problem)`.
+
+    Predictions do not depend on it, so any two `Verdict`s compare as equal and can share compiled programs.
+
+    **Arguments:**
+
+    - `status`: `"calibrated"`, if fresh values are where the error bars say; `"not calibrated"`, if they are not;
+      `"undetermined"`, if what was given does not determine `u`; `"unchecked"`, if nothing was compared.
+    - `reasons`: sentences that say why, and what to do.
+    - `error_u`: the estimated error of `u` inside, relative to its size (not relative where `u` is zero); NaN if
+      unchecked.
+    - `ruled_by`: the main cause of this error: `"rounding"`, `"noise"`, `"points"` or `"model"`.
+    - `advice`: what lowers the error.
+    - `compared_with`: which values the error bars were calibrated with.
+    - `comparisons`: the comparison for each operator that has fresh values.
+
+    !!! example
+        ```python
+        assert posterior.verdict.status == "unchecked"
+        ```
+    """
+
+    status: str
+    reasons: tuple[str, ...] = ()
+    error_u: float = math.nan
+    ruled_by: str = ""
+    advice: str = ""
+    compared_with: str = "nothing"
+    comparisons: tuple[Comparison, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Verdict)
+
+    def __hash__(self) -> int:
+        return hash(Verdict)
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether error bars hold, and what was given determines `u`."""
+        return self.status == "calibrated"
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict as numbers and text.
+
+        **Arguments:** none.
+
+        **Returns:** a dictionary that JSON can hold.
+
+        !!! example
+            ```python
+            assert posterior.verdict.to_json()["status"] == "unchecked"
+            ```
+        """
+        parts = [asdict(item) | {"calibrated": item.calibrated} for item in self.comparisons]
+        return asdict(self) | {"calibrated": self.calibrated, "comparisons": parts}
+
+    def headline(self) -> str:
+        """Status and error in one line.
+
+        **Arguments:** none.
+
+        **Returns:** a sentence.
+
+        !!! example
+            ```python
+            print(posterior.verdict.headline())
+            ```
+        """
+        error = "not known" if math.isnan(self.error_u) else f"about {self.error_u:.1e}"
+        return f"{self.status.capitalize()}; the error of u is {error}."
+
+    def __str__(self) -> str:
+        lines = [self.headline(), *(f"  {reason}" for reason in self.reasons)]
+        for item in self.comparisons:
+            lines.append(
+                f"  {item.name}: error {item.error:.1e}, claimed {item.claimed:.1e}; {item.coverage:.1%} of "
+                f"{item.points} fresh values are in their 95 % intervals"
+            )
+        if self.comparisons:
+            worst = max(self.comparisons, key=lambda item: item.worst_error)
+            place = ", ".join(f"{value:.3g}" for value in worst.worst[:6]) + (", …" if len(worst.worst) > 6 else "")
+            lines.append(f"  worst: {worst.name} at ({place}), off by {worst.worst_error:.1e}")
+        return "\n".join([*lines, *([self.advice] if self.advice else [])])
+
+
+UNCHECKED = Verdict(
+    "unchecked", ("Nothing was compared with this posterior: posterior.check(problem) compares it with fresh values.",)
+)
