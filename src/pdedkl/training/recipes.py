@@ -253,16 +253,21 @@ class Default:
         )
 
     def quadratic(self) -> Model:
-        """The projection's map with a network of squares; or one quadratic form, where that is better than all so far.
+        """The projection's map with a network of squares. In one dimension the input takes the projection's place."""
+        return self._warm(self._squares(), self._named("projection") or self.trained("inputs"))
 
-        In one dimension the input takes the projection's place.
-        """
+    def form(self) -> Model:
+        """A network of the same shape that starts as one quadratic form: the one whose slopes are nearest."""
+        everywhere, gradients = self._slopes(self.best)
+        like = self._squares().components[0].embedding
+        return self.model(starts.one_form(self.domain, self.variance, like, everywhere, gradients))
+
+    def _squares(self) -> Kernel:
         linear = self._named("projection")
         base = starts.as_projection(self.domain, self.trained("inputs").trained.model.kernel)
-        kernel = starts.quadratic(
+        return starts.quadratic(
             self.domain, base if linear is None else linear.trained.model.kernel, WIDTH, self.options.seed
         )
-        return self._one_form(kernel) or self._warm(kernel, linear or self.trained("inputs"))
 
     def with_others(self) -> Model:
         """The best kernel so far plus the additive kernel and that of all inputs."""
@@ -342,15 +347,6 @@ class Default:
         gained = not candidate.objective > best.objective - trained.tolerance
         if self.options.validation or gained or candidate.explained:
             self._keep(name, trained)
-
-    def _one_form(self, quadratic: Kernel) -> Model | None:
-        """A function of one quadratic form of all inputs, if it is better than all candidates so far."""
-        everywhere, gradients = self._slopes(self.best)
-        like = quadratic.components[0].embedding
-        kernel = starts.one_form(self.domain, self.variance, like, everywhere, gradients)
-        objective = Objective(self._warm(kernel, self.best), self.observations, self.options.strength)
-        glance = self.trainer.fit_kernel("one form?", objective, GLANCE)
-        return glance.model if glance.value < self.best.trained.value else None
 
     @cached_property
     def _only_noise_is_left(self) -> bool:
