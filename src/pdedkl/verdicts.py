@@ -9,6 +9,7 @@ from typing import Any
 from .shown import Written
 
 STATUSES = ("calibrated", "not calibrated", "undetermined", "unchecked")
+CAUSES = ("rounding", "noise", "points", "model")
 
 # Error bars hold if the fraction of values in the 95 % interval, and the root mean square of `z`, are in these ranges.
 COVERED, Z = (0.90, 0.985), (0.6, 1.4)
