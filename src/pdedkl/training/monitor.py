@@ -233,8 +233,8 @@ def _table(step: Step) -> Any:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim")
-    table.add_column()
+    table.add_column(style="dim", overflow="fold")
+    table.add_column(overflow="fold")
     for name, value in _facts(step):
         table.add_row(name, value)
     return table
