@@ -8,6 +8,9 @@ import pytest
 
 import pdedkl as pk
 
+# Many problems here lack conditions on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore::pdedkl.problems.ProblemWarning")
+
 DOMAIN = pk.Domain(x=[(0, 1)] * 2, t=(0, 1))
 X, T = DOMAIN.coordinates()
 HEAT = pk.D(T) - pk.Laplacian(X)

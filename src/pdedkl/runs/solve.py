@@ -145,7 +145,11 @@ def _loaded(folder: Folder, trust: bool) -> tuple[Problem, Posterior]:
     config = folder.config()
     _check_model(folder)
     problem = problem_of(config, folder, trust)
-    return problem, load(folder / MODEL, functions=functions_of(data_of(config, problem, folder, trust)))
+    wanted = describe(folder / MODEL).get("functions")
+    # Error bars were calibrated with all conditions: one without data may have functions too.
+    calibrating = problem.fresh(1, seed=config.seed, purpose="calibration") if wanted else ()
+    known = functions_of((*data_of(config, problem, folder, trust), *calibrating))
+    return problem, load(folder / MODEL, functions={name: fn for name, fn in known.items() if name in (wanted or ())})
 
 
 def _check_model(folder: Folder) -> None:
