@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from safetensors.numpy import load_file, save_file
 import pdedkl as pk
 from pdedkl import saving
 from pdedkl.saving import file as saved_file
+from pdedkl.training.robust import with_weights
+from pdedkl.verdicts import Comparison, Verdict
 
 DOMAIN = pk.Domain(x=[(0, 1)] * 2, t=(0, 2))
 X, T = DOMAIN.coordinates()
@@ -27,7 +30,10 @@ def saved(tmp_path_factory):
         pk.Observation(pk.identity, POINTS, POINTS[:, 0], 0.1),
         pk.Observation(operator, POINTS, POINTS[:, 1], "learned", "source"),
     ]
-    pk.condition(pk.ard(DOMAIN, pk.Matern52()), observations).save(path, extra={"note": "text"})
+    weighted = with_weights(observations, {"u": np.ones(4)})
+    posterior = pk.condition(pk.ard(DOMAIN, pk.Matern52()), weighted)
+    compared = Comparison("u", 5, 1.0, 0.1, 0.1, 1.0, 0.95, (0.1, 0.2, 0.3), 0.2)
+    replace(posterior, verdict=Verdict("calibrated", comparisons=(compared,))).save(path, extra={"note": "text"})
     return path
 
 
@@ -136,6 +142,19 @@ def negative_noise(_, tensors):
     tensors["observations.0.noise"] = np.asarray(-0.1)
 
 
+def negative_weight(_, tensors):
+    tensors["observations.0.weights"][2] = -1.0
+
+
+def fewer_weights(header, tensors):
+    tensors["observations.0.weights"] = np.ones(3)
+    part(header, "observations", 0, "weights")["shape"] = [3]
+
+
+def endless_weight(_, tensors):
+    tensors["observations.0.weights"][2] = np.inf
+
+
 def no_jets(header, tensors):
     for name in [name for name in tensors if name.startswith("sections.1")]:
         del tensors[name]
@@ -185,6 +204,16 @@ EDITS = {
     "a sum of nothing": (put(*OPERATOR, "terms", value=[]), "an empty Sum"),
     "an unknown noise level": (put("observations", 1, "name", value="f"), "no noise level 'f'"),
     "a noise below zero": (negative_noise, "noise level below zero"),
+    "a weight below zero": (negative_weight, "a weight that is not positive"),
+    "a weight without end": (endless_weight, "'observations.0.weights' needs finite numbers and holds inf"),
+    "fewer weights than values": (fewer_weights, "weights needs", "an array of shape (3,)"),
+    "a status that is not there": (put("verdict", "status", value="fine"), "status 'fine' is none of calibrated"),
+    "a cause that is not there": (put("verdict", "ruled_by", value="luck"), "cause 'luck' is none of rounding"),
+    "an error below zero": (put("verdict", "error_u", value=-1.0), "error of u below zero"),
+    "reasons that are no text": (put("verdict", "reasons", value=[1]), "reasons needs"),
+    "a verdict that is none": (put("verdict", value="calibrated"), "verdict needs Verdict", "'calibrated'"),
+    "a coverage above one": (put("verdict", "comparisons", 0, "coverage", value=1.5), "errors and coverage"),
+    "a comparison of nothing": (put("verdict", "comparisons", 0, "points", value=0), "a comparison of 0 values"),
     "a longer direction": (longer_direction, "2 coordinates", "(3,)"),
     "a matrix without its directions": (directions_of_another_length, "directions and weights that fit"),
     "more length scales": (more_lengthscales, "shape (3,) with 4 length scales"),
@@ -192,8 +221,9 @@ EDITS = {
     "jets of fewer points": (jets_of_fewer_points, "need shapes [(4, 3)] and have [(3, 3)]"),
     "a function that is not there": (unknown_function, "still needs 'speed'"),
     "an extra entry": (header_entry, "needs the entries", "'more'"),
-    "a newer version": (lambda h, _: h.update(version=2), "version 2", "reads up to version 1", "update pdedkl"),
-    "a version that is no number": (lambda h, _: h.update(version="1"), "version from 1 to 1", "'1'"),
+    "a newer version": (lambda h, _: h.update(version=3), "version 3", "reads version 2", "update pdedkl"),
+    "an older version": (lambda h, _: h.update(version=1), "version 1", "Solve again", "the pdedkl that wrote it"),
+    "a version that is no number": (lambda h, _: h.update(version="1"), "the format version 2", "'1'"),
     "another format": (lambda h, _: h.update(format="other"), "its format is 'pdedkl-posterior'"),
 }
 
@@ -242,8 +272,12 @@ def test_an_unchanged_copy_is_accepted(saved, tmp_path):
 
 
 def test_a_field_that_a_later_version_adds_takes_its_default(saved, tmp_path):
-    path = changed(saved, tmp_path / "old.pdedkl", lambda header, _: part(header)["fields"].pop("training"))
-    assert pk.load(path).training is None
+    def older(header, _):
+        for name in ("training", "verdict"):
+            part(header)["fields"].pop(name)
+
+    loaded = pk.load(changed(saved, tmp_path / "old.pdedkl", older))
+    assert loaded.training is None and loaded.verdict.status == "unchecked"
 
 
 def test_every_flipped_byte_is_noticed(saved, tmp_path):

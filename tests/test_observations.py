@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -148,3 +150,13 @@ def test_an_observation_keeps_its_values_when_the_callers_array_changes():
 def test_constants_that_round_start_from_their_size():
     item = pk.Observation(pk.identity, np.zeros((1000, 3)), np.full(1000, 0.1))
     assert item.initial_noise() == pytest.approx(1e-3)
+
+
+def test_an_observation_can_be_copied_with_its_weights():
+    item = pk.Observation(pk.identity, np.eye(3), np.ones(3), 0.1, weights=[1.0, 0.5, 2.0])
+    other = dataclasses.replace(item, name="other")
+    np.testing.assert_array_equal(other.weights, item.weights)
+    np.testing.assert_allclose(other.noise_variance({}), 0.01 / np.array([1.0, 0.5, 2.0]))
+    for weights in ([1.0, 0.0, 1.0], [1.0, 1.0], [1.0, np.nan, 1.0]):
+        with pytest.raises(ValueError, match="`weights`"):
+            dataclasses.replace(item, weights=weights)

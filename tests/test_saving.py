@@ -21,6 +21,8 @@ from pdedkl import files, saving
 from pdedkl.inference.iterative import Iterative, Preconditioner
 from pdedkl.operators.normals import GivenNormals, OutwardNormal
 from pdedkl.saving import registry
+from pdedkl.training.robust import with_weights
+from pdedkl.verdicts import Comparison, Verdict
 
 DOMAIN = pk.Domain(x=[(0, 1)] * 2, t=(0, 2))
 X, T = DOMAIN.coordinates()
@@ -53,6 +55,11 @@ FUNCTIONS = {"speed": speed, "wave": wave, "vector": VELOCITY, "a": TENSOR, "sum
 MLP = pk.MLP(3, 2, width=5, depth=1, activation="tanh", key=KEYS[0])
 DEEP = pk.deep(DOMAIN, pk.Residual(3, 3, width=4, depth=1, key=KEYS[1]), pk.Matern72(), groups=[(0, 1), (2,)])
 BEHIND = pk.Bottleneck(3, pk.Residual(2, 2, width=4, depth=1, key=KEYS[2]), key=KEYS[3])
+
+VERDICT = Verdict(
+    "not calibrated", ("Error bars of u are too narrow.",), 0.25, "points", "Add points.", "fresh values",
+    (Comparison("u", 500, 1.0, 0.3, 0.1, float("inf"), 0.5, (0.1, 0.2, 0.3), 0.9),),
+)  # fmt: skip
 
 # Kernel, observations, mean, engine: every kind of thing that a file holds occurs in one of these.
 MODELS = {
@@ -149,7 +156,10 @@ def predictions(posterior):
 @pytest.fixture(scope="module")
 def posteriors():
     found = {name: conditioned(name) for name in MODELS}
-    return found | {"ard": found["ard"].calibrated()}
+    fresh = [pk.Observation(item.operator, POINTS[4:], VALUES[4:], 0.1) for item in found["ard"].observations]
+    checked = replace(found["ard"].calibrated(fresh), verdict=VERDICT)
+    weighted = with_weights(found["periodic"].observations, {"u": np.array([1.0, 0.5, 1.2, 1e-3])})
+    return found | {"ard": checked, "periodic": pk.condition(found["periodic"].model, weighted)}
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +176,8 @@ def test_round_trip_restores_every_bit(posteriors, tmp_path, name):
     loaded = pk.load(path, functions=functions_of(path))
     assert_same_bits(posterior, loaded)
     assert str(loaded.observations) == str(posterior.observations)
+    assert loaded.verdict.to_json() == posterior.verdict.to_json() or name != "ard"  # NaN is not NaN
+    assert repr(loaded) == repr(posterior) and repr(loaded.verdict) == repr(posterior.verdict)
     if name in ("ard", "periodic"):
         for a, b in zip(predictions(posterior), predictions(loaded), strict=True):
             assert a.tobytes() == b.tobytes()
@@ -238,9 +250,10 @@ def test_how_a_model_was_trained_is_kept(posteriors, tmp_path):
 
 def test_describe_reads_the_header_alone(saved):
     header = saving.describe(saved)
-    assert header["format"] == "pdedkl-posterior" and header["version"] == 1 and header["pdedkl"] == pk.__version__
+    assert header["format"] == "pdedkl-posterior" and header["version"] == 2 and header["pdedkl"] == pk.__version__
     assert header["extra"] == {"seed": 3, "metrics": {"error": 0.1}} and header["functions"] == {}
     assert header["summary"]["coefficients"] == {"nu": pytest.approx(0.1)}
+    assert header["summary"]["verdict"] == "not calibrated"
     assert [item["noise"] for item in header["summary"]["observations"]] == ["one for each point", "learned: source"]
     assert all(array.dtype == np.float64 for array in load_file(saved).values())
 

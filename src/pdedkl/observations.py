@@ -74,6 +74,8 @@ class Observation(Shown, eqx.Module):
       `Learned(name, initial)`.
     - `name`: its name, and that of its learned noise level. Observations of the same name share one level. By default
       the name is the operator as text, `u` or `Δ_x u`; different operators with the same text get a number.
+    - `weights`: how much each value counts: its noise variance is divided by its weight. `fit` finds them for
+      `noise="robust"`; by default all values count the same.
 
     !!! example
         ```python
@@ -90,7 +92,13 @@ class Observation(Shown, eqx.Module):
     weights: Float[Array, " n"] | None = None
 
     def __init__(
-        self, operator: Operator, points: Any, values: Any, noise: Any = "learned", name: str | None = None
+        self,
+        operator: Operator,
+        points: Any,
+        values: Any,
+        noise: Any = "learned",
+        name: str | None = None,
+        weights: Any = None,
     ) -> None:
         require_float64()
         if not isinstance(operator, Operator):
@@ -109,7 +117,7 @@ class Observation(Shown, eqx.Module):
         self.values = _own(y)
         self.noise = _read_noise(noise, q.shape[0])
         self.name = name or applied(operator)
-        self.weights = None
+        self.weights = None if weights is None else _read_weights(weights, q.shape[0])
 
     @classmethod
     def from_table(
@@ -338,6 +346,16 @@ def _read_noise(noise: Any, n: int) -> Learned | Array:
             f"got shape {level.shape}, smallest {level.min() if level.size else 'none'}."
         )
     return _own(level)
+
+
+def _read_weights(weights: Any, n: int) -> Array:
+    found = _numbers("weights", weights)
+    if found.shape != (n,) or not np.all(found > 0):
+        raise ValueError(
+            f"`weights` needs a positive number for each of the {n} points: got shape {found.shape}, smallest "
+            f"{found.min() if found.size else 'none'}."
+        )
+    return _own(found)
 
 
 def _own(array: np.ndarray) -> Array:

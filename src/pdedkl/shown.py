@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-import jax
 import numpy as np
 
 # The most characters of one line; the rest becomes "…".
@@ -56,6 +55,8 @@ class Written:
 
 def known(*values: Any) -> bool:
     """Whether all leaves are numbers: no tracers, no shapes in place of arrays, no `None`."""
+    import jax  # here, because commands that only show verdicts of finished runs do not need it
+
     leaves = jax.tree.leaves(values, is_leaf=lambda leaf: leaf is None)
     return all(
         isinstance(leaf, np.ndarray | np.generic | jax.Array | bool | int | float)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from .shown import Written
 
 STATUSES = ("calibrated", "not calibrated", "undetermined", "unchecked")
+CAUSES = ("rounding", "noise", "points", "model")
 
 # Error bars hold if the fraction of values in the 95 % interval, and the root mean square of `z`, are in these ranges.
 COVERED, Z = (0.90, 0.985), (0.6, 1.4)
@@ -127,8 +129,10 @@ class Verdict(Written):
             print(posterior.verdict.headline())
             ```
         """
-        error = "not known" if math.isnan(self.error_u) else f"about {self.error_u:.1e}"
-        return f"{self.status.capitalize()}; the error of u is {error}."
+        about = "" if math.isnan(self.error_u) else f"about {self.error_u:.1e}"
+        if self.status == "undetermined" and about:
+            return f"Undetermined; the error of u is not known, and its error bars are {about}."
+        return f"{self.status.capitalize()}; the error of u is {about or 'not known'}."
 
     def __str__(self) -> str:
         lines = [self.headline(), *(f"  {reason}" for reason in self.reasons)]
@@ -137,8 +141,8 @@ class Verdict(Written):
                 f"  {item.name}: error {item.error:.1e}, claimed {item.claimed:.1e}; {item.coverage:.1%} of "
                 f"{item.points} fresh values are in their 95 % intervals"
             )
-        if self.comparisons:
-            worst = max(self.comparisons, key=lambda item: item.worst_error)
+        if places := [item for item in self.comparisons if item.worst]:
+            worst = max(places, key=lambda item: item.worst_error)
             place = ", ".join(f"{value:.3g}" for value in worst.worst[:6]) + (", …" if len(worst.worst) > 6 else "")
             lines.append(f"  worst: {worst.name} at ({place}), off by {worst.worst_error:.1e}")
         return "\n".join([*lines, *([self.advice] if self.advice else [])])
@@ -147,3 +151,29 @@ class Verdict(Written):
 UNCHECKED = Verdict(
     "unchecked", ("Nothing was compared with this posterior: posterior.check(problem) compares it with fresh values.",)
 )
+
+
+def from_json(found: Mapping[str, Any]) -> Verdict:
+    """The verdict that `to_json` wrote, as `metrics.json` holds it: `None` stands for numbers that are not finite.
+
+    Older runs have no status, no reasons and no worst place.
+    """
+    number = lambda row, name: math.nan if row.get(name) is None else float(row[name])
+    comparisons = tuple(
+        Comparison(
+            name=row["name"],
+            points=row["points"],
+            worst=tuple(row.get("worst", ())),
+            **{name: number(row, name) for name in ("size", "error", "claimed", "z_rms", "coverage", "worst_error")},
+        )
+        for row in found["comparisons"]
+    )
+    return Verdict(
+        status=found.get("status") or ("calibrated" if found["calibrated"] else "not calibrated"),
+        reasons=tuple(found.get("reasons", ())),
+        error_u=number(found, "error_u"),
+        ruled_by=found["ruled_by"],
+        advice=found["advice"],
+        compared_with=found.get("compared_with", "nothing"),
+        comparisons=comparisons,
+    )

@@ -28,10 +28,16 @@ METRICS = {
     "train_seconds": 12.0,
     "compile_seconds": 3.0,
     "check": None,
+    "verdict": None,
     "stopped": None,
 }
 COMPARISON = {"name": "u", "points": 5, "coverage": 0.9, "error": 0.1, "claimed": 0.1, "z_rms": 1.0}
+# As older versions wrote it.
 CHECK = {"calibrated": True, "error_u": 0.1, "ruled_by": "noise", "advice": "More.", "comparisons": [COMPARISON]}
+VERDICT = {"status": "undetermined", "reasons": ["No level."], "error_u": None}
+WHOLE = CHECK | VERDICT | {"compared_with": "fresh values"}
+WHOLE["comparisons"] = [COMPARISON | {"size": 1.0, "worst": [0.1, 0.2], "worst_error": 0.3}]
+OLDER = {key: value for key, value in METRICS.items() if key not in ("verdict", "stopped")}
 
 
 def write(folder, content):
@@ -49,7 +55,7 @@ def status(*arguments) -> int:
 
 
 ODD = {
-    **{f"without {key}": {k: v for k, v in METRICS.items() if k != key} for key in METRICS if key != "stopped"},
+    **{f"without {key}": {k: v for k, v in METRICS.items() if k != key} for key in METRICS if key in OLDER},
     **{f"{key} is a list": METRICS | {key: [1]} for key in METRICS},
     **{f"{key} is true": METRICS | {key: True} for key in METRICS},
     "text for a number": METRICS | {"error_u": "0.1"},
@@ -57,6 +63,15 @@ ODD = {
     "check without rows": METRICS | {"check": {k: v for k, v in CHECK.items() if k != "comparisons"}},
     "check of other rows": METRICS | {"check": CHECK | {"comparisons": [1]}},
     "check with a row without coverage": METRICS | {"check": CHECK | {"comparisons": [{"name": "u"}]}},
+    "a status that is not there": METRICS | {"check": WHOLE | {"status": "fine"}},
+    "reasons that are no list": METRICS | {"check": WHOLE | {"reasons": "because"}},
+    "reasons that are no texts": METRICS | {"check": WHOLE | {"reasons": [1]}},
+    "another cause": METRICS | {"check": WHOLE | {"ruled_by": "luck"}},
+    "compared with a number": METRICS | {"check": WHOLE | {"compared_with": 1}},
+    "a place of text": METRICS | {"check": WHOLE | {"comparisons": [COMPARISON | {"worst": ["a"]}]}},
+    "a verdict without reasons": METRICS | {"verdict": {"status": "calibrated", "error_u": 0.1}},
+    "a verdict of another status": METRICS | {"verdict": VERDICT | {"status": "fine"}},
+    "a verdict with a wrong error": METRICS | {"verdict": VERDICT | {"error_u": "small"}},
     "huge": METRICS | {"train_seconds": 10**400},
     "infinite": json.dumps(METRICS).replace("1.234e-05", "1e999"),
     "NaN": json.dumps(METRICS).replace("1.234e-05", "NaN"),
@@ -103,9 +118,16 @@ def test_numbers_are_whole_at_any_width(width, tmp_path, capsys, monkeypatch):
     assert "…" not in out and "plate [/red] :smile:" in out and str(long) in out
 
 
+@pytest.mark.parametrize("found", [OLDER, OLDER | {"check": CHECK}, METRICS | {"check": WHOLE, "verdict": VERDICT}])
+def test_metrics_of_this_and_of_older_versions_are_read(found, tmp_path, capsys):
+    assert status("compare", write(tmp_path / "run", found)) == 0 and "1.23e-05" in capsys.readouterr().out
+
+
 def test_a_run_that_was_stopped_is_marked(tmp_path, capsys):
     assert status("compare", write(tmp_path / "run", METRICS | {"stopped": "interrupted"})) == 0
     assert "run (stopped)" in capsys.readouterr().out
+    assert status("compare", write(tmp_path / "run", METRICS | {"stopped": "the time was up"})) == 0
+    assert "run (the time was up)" in capsys.readouterr().out
 
 
 def test_names_do_not_steer_the_terminal(tmp_path, capsys):

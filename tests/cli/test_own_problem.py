@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import quick
+
 from pdedkl.cli import main
 
 FEW = ["--model", "gp", "--boundary", "20", "--initial", "10", "--source", "30"]
@@ -25,3 +27,28 @@ def test_the_template_runs_as_it_stands_and_without_an_exact_solution(tmp_path, 
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 2
     assert found["mine"]["error_u"] < 0.1 and found["unknown"]["error_u"] is None
     assert found["unknown"]["error_f"] == found["mine"]["error_f"] is not None
+
+
+FUNCTIONS = """
+import pdedkl as pk
+domain = pk.Domain(x=(0, 1), t=(0, 1))
+x, t = domain.coordinates()
+wall = pk.Robin(on=domain.boundary(x), a=lambda q: 2.0 + q[1], b=1.0, value=0.0)
+operator = pk.D(t) - pk.Divergence(x, lambda q: 1.0 + q[0])
+problem = pk.Problem(domain, operator, source=1.0, conditions=[pk.Initial(t, value=1.0), wall])
+"""
+
+
+def test_a_condition_without_data_may_have_functions(tmp_path, monkeypatch, no_report):
+    """Error bars are calibrated with it all the same, so that the model needs its functions."""
+
+    def fit(problem, data, **_):
+        return quick.fit(problem, data).calibrated(problem.fresh(5, purpose="calibration"))
+
+    monkeypatch.setattr("pdedkl.runs.solve.fit", fit)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(FUNCTIONS)
+    (tmp_path / "points.csv").write_text("x,t\n0.5,0.5\n")
+    main(["solve", "mine.py", "--boundary", "0", "--initial", "8", "--source", "8", "--out", "run"])
+    main(["predict", "run", "points.csv", "-o", "out.csv"])
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 2

@@ -46,7 +46,15 @@ def test_the_folder_of_a_run(run):
     assert set(metrics["coverage_u"]) == {"0.5", "0.8", "0.9", "0.95", "0.99"}
     assert metrics["check"]["ruled_by"] in ("rounding", "noise", "points", "model")
     assert metrics["error_u"] / 10 < metrics["check"]["error_u"] < 10 * metrics["error_u"]
-    assert metrics["calibration"]["source"] == "fresh values" and set(metrics["calibration"]["factors"]) == {"0", "2"}
+    assert metrics["calibration"]["source"] == "fresh values" and set(metrics["calibration"]["factors"]) == {
+        "u",
+        "Δ_x u",
+    }
+    # The check of the fit, and the one in the model file.
+    verdict = pk.load(run / "model.pdedkl").verdict
+    assert metrics["check"]["comparisons"][0]["error"] == verdict.comparisons[0].error
+    assert metrics["verdict"]["status"] == metrics["check"]["status"] == verdict.status
+    assert verdict.headline() in (run / "report.html").read_text()
     with open(run / "history.csv") as file:
         rows = list(csv.DictReader(file))
     assert float(rows[-1]["objective"]) < float(rows[0]["objective"])

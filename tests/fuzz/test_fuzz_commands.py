@@ -22,8 +22,8 @@ from pdedkl.training import Training
 COMMANDS = ("solve", "resume", "search", "predict", "report", "compare", "problems", "new", "reproduce", "slove", "")
 OPTIONS = (
     "--dim", "--model", "--recipe", "--boundary", "--initial", "--source", "--noise", "--sampler", "--data", "--seed",
-    "--latent-dim", "--latent-dims", "--accuracy", "--out", "-o", "--force", "--json", "--evaluations", "--only",
-    "--acquisition", "--workers", "--help", "--version", "--nothing", "--", "-",
+    "--latent-dim", "--latent-dims", "--accuracy", "--time", "--profile", "--out", "-o", "--force", "--json",
+    "--evaluations", "--only", "--acquisition", "--workers", "--help", "--version", "--nothing", "--", "-",
 )  # fmt: skip
 VALUES = (
     "", "x", "heat", "poisson", "heet", "gp", "paper", "sobol", "-1", "0", "2", "1.5", "nan", "inf", "1e999", "1-3",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -22,6 +23,8 @@ from pdedkl.searching.space import Space
 from pdedkl.searching.state import State
 from pdedkl.tables import read_table
 from pdedkl.training.journal import Journal, _digest, recorded
+from pdedkl.training.robust import with_weights
+from pdedkl.verdicts import Comparison, Verdict
 
 DOMAIN = pk.Domain(x=[(0.0, 1.0)] * 2, t=(0.0, 2.0))
 X, T = DOMAIN.coordinates()
@@ -41,7 +44,11 @@ def model(tmp_path_factory):
         pk.Observation(operator, POINTS, POINTS[:, 1], "learned", "source"),
     ]
     kernel = pk.deep(DOMAIN, pk.Affine.drawn(3, 2, key=jax.random.key(0)), pk.Matern52()) + pk.ard(DOMAIN)
-    pk.condition(kernel, observations).calibrated().save(path, extra={"note": "text"})
+    fresh = [pk.Observation(item.operator, POINTS[::-1], POINTS[:, 2], 0.1) for item in observations]
+    compared = Comparison("u", 5, 1.0, 0.1, float("nan"), 1.0, 0.95, (0.1, 0.2, 0.3), 0.2)
+    posterior = pk.condition(kernel, with_weights(observations, {"u": np.array([1.0, 0.5, 1.2, 0.1])}))
+    verdict = Verdict("not calibrated", ("Why.",), 0.1, "noise", "More.", "fresh values", (compared,))
+    replace(posterior.calibrated(fresh), verdict=verdict).save(path, extra={"note": "text"})
     return path
 
 

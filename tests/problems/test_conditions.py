@@ -12,6 +12,9 @@ from oracles import quick_jit
 
 import pdedkl as pk
 
+# Many problems here lack conditions on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore::pdedkl.problems.ProblemWarning")
+
 BOX = pk.Domain(x=[(0, 1), (-1, 3)], t=(0, 1))
 X, T = BOX.coordinates()
 BALL = pk.Domain(x=pk.Ball([1.0, 0.0, -1.0], 2.0), t=(0, 1))

@@ -17,6 +17,7 @@ from matplotlib.text import Text
 import pdedkl as pk
 from pdedkl import reports
 from pdedkl.training import Step, Training
+from pdedkl.verdicts import STATUSES, Comparison, Verdict
 
 PHASES = [("directions 1", 4), ("projection", 12), ("projection + additive", 6)]
 HISTORY = tuple(
@@ -151,3 +152,29 @@ def test_a_page_without_truth_and_without_explorer(posterior, tmp_path):
     text = reports.write_report(tmp_path / "r.html", guess, problem, results=found, shown=[]).read_text("utf-8")
     assert "the prior mean FunctionMean is a Python function" in text and "explorer-data" not in text
     assert "there is nothing to compare with" in text and "∂u/∂t − Δu + u/2 = f" in text
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_the_page_states_the_verdict_in_its_own_words(status, posterior, results, tmp_path):
+    compared = Comparison("u", 500, 1.0, 0.3, 0.1, float("inf"), 0.5, (0.1, 0.2), 0.9)
+    verdict = Verdict(status, ("It <is> so.",), 0.25, "points", "Add points.", "fresh values", (compared,))
+    judged, path = changed(posterior, verdict=verdict), tmp_path / "r.html"
+    problem = models.problem()
+    text = reports.write_report(path, judged, problem, results=results, shown=[]).read_text("utf-8")
+    for part in (verdict.headline(), "It &lt;is&gt; so.", "Add points.", "calibrated with: fresh values"):
+        assert part in text, part
+    assert f'<div class="verdict {status.replace(" ", "-")}">' in text and "50.0 %" in text
+    assert ("the error of u is about" in text) == (status != "undetermined")
+
+
+def test_a_page_of_a_run_shows_the_check_in_its_metrics(posterior, results, tmp_path):
+    """A run without a verdict in its model is checked when it is measured; older runs have no status."""
+    row = {"name": "u", "points": 5, "coverage": None, "error": 0.1, "claimed": 0.1, "z_rms": None}
+    check = {"calibrated": False, "error_u": None, "ruled_by": "noise", "advice": "More.", "comparisons": [row]}
+    metrics = results.metrics() | {"check": check}
+    write = lambda found: reports.write_report(
+        tmp_path / "r.html", posterior, models.problem(), found, results=results, shown=[]
+    ).read_text("utf-8")
+    text = write(metrics)
+    assert 'class="verdict not-calibrated"' in text and "Not calibrated; the error of u is not known." in text
+    assert 'class="verdict unchecked"' in write(None) and "posterior.check(problem) compares" in write(None)

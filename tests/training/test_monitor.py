@@ -8,8 +8,9 @@ import signal
 import threading
 
 import pytest
+from rich.console import Console
 
-from pdedkl.training.monitor import Monitor, display
+from pdedkl.training.monitor import Monitor, Step, _table, display
 
 
 class Terminal(io.StringIO):
@@ -34,7 +35,14 @@ def test_plain_lines_where_there_is_no_terminal():
     lines = shown(True, io.StringIO()).splitlines()
     assert len(lines) == 2  # one for each phase; the next only after some seconds
     for line, phase in zip(lines, ("directions", "projection")):
-        for word in ("pdedkl", f"phase {phase}", "step 0", "objective -12.50", "u: 1.0e-03, f: 2.0e-02", "elapsed 0 s"):
+        for word in (
+            "pdedkl",
+            f"trying {phase}",
+            "step 0",
+            "objective -12.50",
+            "u: 1.0e-03, f: 2.0e-02",
+            "elapsed 0 s",
+        ):
             assert word in line
         assert "\x1b" not in line
 
@@ -56,6 +64,24 @@ def test_names_are_no_markup(name):
 @pytest.mark.parametrize("show, stream", [(False, io.StringIO()), (False, Terminal()), (None, io.StringIO())])
 def test_nothing_where_it_is_not_wanted(show, stream):
     assert shown(show, stream) == ""
+
+
+@pytest.mark.parametrize("width", [24, 40, 80])
+def test_nothing_is_cut_off_in_a_narrow_terminal(width):
+    noise = {"u in a-table-of-sensors-with-a-long-name.csv": 1e-3}
+    best, coming = ("ridges of several", 1.7e-5), ("ridges", "additive", "quadratic", "sum")
+    step = Step("inputs, rational quadratic", 12, -1234.5, 1.0, noise, 12.0, 3.0, 4.0, best, coming, 60.0)
+    console = Console(file=io.StringIO(), width=width)
+    console.print(_table(step))
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    text = "".join("".join(lines).split())
+    for part in ("1.7e-05", "12sof60s", "-1234.50", "1.0e-03", "<4s"):
+        assert part in text
+    assert "…" not in text
+    if width == 80:
+        assert "best left-out error  1.7e-05 (ridges of several)" in console.file.getvalue()
+        assert "ridges, additive, quadratic, and 1 more" in console.file.getvalue()
 
 
 def test_known_noise_is_called_known():

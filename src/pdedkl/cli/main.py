@@ -18,6 +18,7 @@ from ..locks import BusyError
 from . import solve, inspect, reproduce  # isort: skip  (the order in which --help lists them)
 from .app import RequestError, app
 from .encoding import clean, forgive
+from .warned import sentences
 
 __all__ = ["inspect", "reproduce", "solve"]  # importing them adds their commands
 
@@ -31,8 +32,9 @@ def main(arguments: list[str] | None = None) -> None:
     if "--debug" not in given:
         sys.excepthook = _one_sentence
     try:
-        # Not app(…), which would set its own sys.excepthook.
-        code = _command()([item for item in given if item != "--debug"], "pdedkl", standalone_mode=False)
+        with sentences():
+            # Not app(…), which would set its own sys.excepthook.
+            code = _command()([item for item in given if item != "--debug"], "pdedkl", standalone_mode=False)
         sys.stdout.flush()
     except RequestError as error:
         _end(2, str(error))

@@ -28,6 +28,14 @@ class Engine(StrEnum):
     autodiff = "autodiff"
 
 
+class Profile(StrEnum):
+    matern_52 = "matern-5/2"
+    matern_72 = "matern-7/2"
+    matern_92 = "matern-9/2"
+    rational_quadratic = "rational-quadratic"
+    squared_exponential = "squared-exponential"
+
+
 class Sampler(StrEnum):
     uniform = "uniform"
     latin_hypercube = "latin-hypercube"
@@ -56,6 +64,8 @@ OUT = typer.Option(metavar="FOLDER", help="The folder of the run; by default run
 ACCURACY = typer.Option(
     metavar="X", help="Stop once values are predicted from the others with this relative error, such as 1e-2."
 )
+TIME = typer.Option("--time", metavar="SECONDS", help="The time to take; the best model so far is kept when it is up.")
+PROFILE = typer.Option(metavar="NAME", help=f"The roughness of the kernel, chosen by default: {', '.join(Profile)}.")
 ENGINE = typer.Option(help="How covariances are computed; operators of order three or more need autodiff.")
 FORCE = typer.Option("--force", help="Replace the run that the folder holds.")
 JSON = typer.Option("--json", help="Print metrics.json on standard output, and everything else on standard error.")
@@ -77,6 +87,8 @@ def solve(
     seed: Annotated[int, SEED] = 0,
     latent_dim: Annotated[int | None, LATENT_DIM] = None,
     accuracy: Annotated[float | None, ACCURACY] = None,
+    seconds: Annotated[float | None, TIME] = None,
+    profile: Annotated[Profile | None, PROFILE] = None,
     engine: Annotated[Engine, ENGINE] = Engine.closed_form,
     out: Annotated[Path | None, OUT] = None,
     force: Annotated[bool, FORCE] = False,
@@ -94,6 +106,8 @@ def solve(
         seed=seed,
         latent_dim=latent_dim,
         accuracy=accuracy,
+        seconds=seconds,
+        profile=None if profile is None else profile.value,
         engine=engine.value,
         boundary=boundary,
         initial=initial,
@@ -116,14 +130,17 @@ def solve(
 def resume(
     folder: Annotated[Path, FOLDER], trust: Annotated[bool, TRUST] = False, json: Annotated[bool, JSON] = False
 ) -> None:
-    """Continue a run that was stopped or killed. The result is the same as without the interruption."""
+    """Continue a run that was stopped or killed, or whose time was up, with the same time again.
+
+    The result is the same as without the interruption.
+    """
     from ..runs.folder import REPORT, Folder
     from .inspect import report
 
     found = Folder(folder)
     with mistakes():
         found.config()
-        finished = found.finished
+        finished = found.trained
     if finished:
         tell(f"{folder} is finished already.")
         if not (found / REPORT).is_file():
@@ -211,26 +228,35 @@ def _check(config: Any, folder: Any = None, trust: bool = False) -> Any:
     """Build problem and data before anything is written, so that mistakes are found early."""
     tell("reading the problem …", style="dim")
     from ..cache import use_compilation_cache
-    from ..runs.inputs import data_of, problem_of
-    from ..training.fit import check_accuracy
+    from ..runs.inputs import check_profile, data_of, problem_of
+    from ..training.fit import check_accuracy, check_seconds
 
     check_accuracy(config.accuracy, config.recipe)
+    check_seconds(config.seconds)
     use_compilation_cache()
     problem = problem_of(config, folder, trust)
-    return problem, data_of(config, problem, folder, trust)
+    data = data_of(config, problem, folder, trust)
+    check_profile(config, problem, data)
+    return problem, data
 
 
 def _run(folder: Any, json: bool, trust: bool = False) -> None:
     """Train, save, and write the report. Ctrl-C ends the current part."""
+    from ..ending import OUT_OF_TIME
     from ..runs.solve import solve as run
     from .interrupts import Interrupts
+    from .warned import kept
 
     again = f"pdedkl resume {folder.path}"
     ctrl_c, failed = Interrupts(), False
 
     def saved(posterior: Any) -> None:
         ctrl_c.stage = "measuring"
-        if posterior.training.stopped is not None:
+        for text in warned:
+            _tell_the_rest(text, posterior.verdict)
+        if posterior.training.stopped == OUT_OF_TIME:
+            tell(f"The time was up: {folder.path} has the best model so far. With more time: {again}")
+        elif posterior.training.stopped is not None:
             tell(f"Stopped. {folder.path} has the best model so far: pdedkl predict works. Continue with: {again}")
 
     def conclude(folder: Any, solved: Any) -> None:
@@ -238,16 +264,24 @@ def _run(folder: Any, json: bool, trust: bool = False) -> None:
         failed = _report(folder, solved, ctrl_c)
 
     try:
-        with ctrl_c.handled():
+        with ctrl_c.handled(), kept("FitWarning") as warned:
             metrics = run(folder, callbacks=[ctrl_c.asked], progress=True, trust=trust, saved=saved, conclude=conclude)
     except KeyboardInterrupt:
         tell(f"Ended at once; continue with: {again}")
         raise Stopped from None
     _show(folder, metrics, json)
-    if ctrl_c.skip or metrics["stopped"] is not None:
+    if ctrl_c.skip or metrics["stopped"] not in (None, OUT_OF_TIME):
         raise Stopped
     if failed:
         raise typer.Exit(1)
+
+
+def _tell_the_rest(text: str, verdict: Any) -> None:
+    """Print the sentences of a warning about a fit, without those of its verdict, which is shown at the end."""
+    for part in (verdict.headline(), *verdict.reasons, verdict.advice):
+        text = text.replace(part, "")
+    if rest := " ".join(text.split()):
+        tell(f"Warning: {rest}")
 
 
 def _report(folder: Any, solved: Any, ctrl_c: Any) -> bool:
@@ -275,14 +309,15 @@ def incomplete(failed: list[str]) -> bool:
 
 def _show(folder: Any, metrics: dict, json: bool) -> None:
     from ..runs.folder import METRICS, REPORT
-    from .tables import of_check, show_run
+    from ..verdicts import from_json
+    from .tables import show_run, show_verdict
 
     if json:
         print_json((folder / METRICS).read_text(encoding="utf-8"))
     out = console(error=json)
     show_run(out, metrics)
     if metrics.get("check"):
-        out.print(clean(of_check(metrics["check"])))
+        show_verdict(out, from_json(metrics["check"]))
     if (folder / REPORT).is_file():
         out.print(clean(f"Report: {folder / REPORT}"), soft_wrap=True)
 

@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
+from ..ending import OUT_OF_TIME
+from ..verdicts import Verdict
 from .encoding import shown
 
 TEXTS = ("", "run", "problem", "model", "recipe", "name", "equation", "dimensions")  # columns of text
@@ -84,22 +88,24 @@ def show_run(console: Any, metrics: dict[str, Any]) -> None:
     )
 
 
-def of_check(found: dict[str, Any]) -> str:
-    """The result of the check on fresh values of source and conditions, in two sentences."""
-    covered = ", ".join(f"{percent(row['coverage'])} of {row['name']}" for row in found["comparisons"])
-    kind = "calibrated" if found["calibrated"] else "not calibrated"
-    error = "not known" if found["error_u"] is None else f"about {found['error_u']:.1e}"
-    return (
-        f"Check on fresh values: {kind} (95 % intervals hold {covered}); the error of u is {error}, "
-        f"limited mainly by {found['ruled_by']}. {found['advice']}"
-    )
+def show_verdict(console: Any, verdict: Verdict) -> None:
+    """How far the solution can be trusted, in the verdict's own words."""
+    style = "" if verdict.calibrated else "bold"
+    for line in str(verdict).splitlines():
+        text = Text(shown(line.strip(), console.encoding), style)
+        console.print(Padding(text, (0, 0, 0, len(line) - len(line.lstrip())), expand=False))
+        style = ""
+
+
+def _ended(stopped: str | None) -> str:
+    return "" if stopped is None else f" ({OUT_OF_TIME})" if stopped == OUT_OF_TIME else " (stopped)"
 
 
 def show_runs(console: Any, runs: dict[str, dict[str, Any]]) -> None:
     """Runs side by side."""
     rows = [
         [
-            name + (" (stopped)" if found.get("stopped") else ""),
+            name + _ended(found.get("stopped")),
             *(str(found[key]) for key in HEADS[1:8]),
             number(found["error_u"]),
             number(found["error_f"]),

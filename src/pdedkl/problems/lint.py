@@ -27,6 +27,8 @@ PLACES = 32
 MOST_DIMENSIONS = 200
 # Coefficients below this fraction of the largest one, in units of the domain, count as zero.
 ABSENT = 1e-12
+# Rules read coefficients along all coordinates at once: problems with more coordinates than this are not read.
+MOST_COORDINATES = 3000
 # Values that differ by more than this fraction of their size contradict each other.
 DIFFERENT = 1e-6
 
@@ -59,7 +61,7 @@ class Coefficients(NamedTuple):
 def findings(problem: Any) -> list[Finding]:
     """All findings about a problem, the fatal ones first."""
     found: list[Finding] = []
-    for rule in RULES:
+    for rule in RULES if problem.domain.dim <= MOST_COORDINATES else ():
         try:
             found += rule(problem)
         except FAILURES:  # a function that fails at some point is reported where its values are needed

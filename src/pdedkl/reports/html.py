@@ -19,6 +19,7 @@ from ..inference import Posterior
 from ..observations import Learned, Observation
 from ..operators import Parameter
 from ..operators.base import applied
+from ..verdicts import from_json
 from . import figures, inside
 from .explorer import explorer
 from .mathml import checked
@@ -154,7 +155,7 @@ def write_report(
         accuracy=_accuracy(measured),
         calibration=_calibration(measured),
         trivial=_trivial(measured),
-        check=_check(measured.get("check")),
+        check=_check(posterior, measured.get("check")),
         clamped={name: measured[f"clamped_{name}"] for name in "uf" if measured.get(f"clamped_{name}")},
         observations=[_observation(item, posterior) for item in posterior.observations],
         training=posterior.training,
@@ -229,15 +230,28 @@ def _calibration(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def _check(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
+def _check(posterior: Posterior, found: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The verdict in its own words: that of the posterior, or of the metrics if the posterior has none."""
+    verdict = posterior.verdict
+    if verdict.status == "unchecked" and found is not None:
+        verdict = from_json(found)
     rows = [
-        {key: _number(row[key]) for key in ("points", "error", "claimed", "z_rms")}
-        | {"name": row["name"], "coverage": "–" if row["coverage"] is None else f"{100 * row['coverage']:.1f} %"}
-        for row in found["comparisons"]
+        {key: _number(_finite(getattr(row, key))) for key in ("points", "error", "claimed", "z_rms")}
+        | {"name": row.name, "coverage": f"{100 * row.coverage:.1f} %" if np.isfinite(row.coverage) else "–"}
+        for row in verdict.comparisons
     ]
-    return dict(found) | {"error_u": _number(found["error_u"]), "comparisons": rows}
+    return {
+        "kind": verdict.status.replace(" ", "-"),
+        "headline": verdict.headline(),
+        "reasons": verdict.reasons,
+        "advice": verdict.advice,
+        "compared_with": verdict.compared_with,
+        "comparisons": rows,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def _candidates(posterior: Posterior) -> list[dict[str, Any]]:

@@ -3,9 +3,9 @@
 config.json     the settings: enough to repeat the run
 problem.py      the user's own problem file, if there is one. Its digest is in config.json. The only code in a run
 data/           measurements that were given
-checkpoint      the state of training; deleted when the run is finished
+checkpoint      the state of training; deleted when training is done
 model.pdedkl    the posterior; if the run was stopped, the best so far
-metrics.json    errors, calibration, times; `stopped` says why an unfinished run was stopped
+metrics.json    errors, verdict, times; `stopped` says why a training was stopped
 history.csv, figures/, report.html
 .lock           exists while a process works in the folder
 """
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from .. import locks
+from ..ending import OUT_OF_TIME
 from ..files import replacing, sweep, write_atomically
 from ..parsing import read_json
 from .metrics import odd
@@ -46,6 +47,8 @@ class Config:
     seed: int = 0
     latent_dim: int | None = None
     accuracy: float | None = None
+    seconds: float | None = None
+    profile: str | None = None
     boundary: int | None = None
     initial: int | None = None
     source: int | None = None
@@ -91,15 +94,25 @@ class Folder:
         return (self / METRICS).is_file()
 
     @property
+    def trained(self) -> bool:
+        """Whether training was done. If not, the run can be continued."""
+        return self.measured and self._stopped() is None
+
+    @property
     def finished(self) -> bool:
-        found = self.read_json(METRICS) if self.measured else None
-        return isinstance(found, dict) and found.get("stopped") is None
+        """Whether the run ended as it was asked to: when training was done, or when its time was up."""
+        return self.measured and self._stopped() in (None, OUT_OF_TIME)
+
+    def _stopped(self) -> Any:
+        """Why training was stopped; `None` if it was not."""
+        found = self.read_json(METRICS)
+        return found.get("stopped") if isinstance(found, dict) else "there are no metrics"
 
     def check_free(self, force: bool = False) -> None:
         """Refuse a folder that holds other files, or another run unless `force` is set."""
         if self.started:
             if not force:
-                hint = "is finished" if self.finished else f"can be continued with: pdedkl resume {self.path}"
+                hint = "is finished" if self.trained else f"can be continued with: pdedkl resume {self.path}"
                 raise RunError(f"{self.path} holds a run already, which {hint}; name another folder, or use --force.")
         elif self.path.exists() and any(item.name != locks.NAME for item in self.path.iterdir()):
             raise RunError(f"{self.path} is not empty and holds no run: name another folder with --out.")

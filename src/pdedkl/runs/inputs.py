@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from .. import problems
 from ..domain import Domain
+from ..kernels import Profile, ard
 from ..observations import Observation
 from ..problems import Problem
 from ..tables import MissingColumnError
+from ..training import candidates
+from ..training.fit import check_profile as check_recipe
 from .folder import Config, Folder, RunError, existing
 
 
@@ -31,6 +35,25 @@ def problem_of(config: Config, folder: Folder | None = None, trust: bool = False
         raise RunError(
             f"{error} A run keeps only this one file: copy into it what it imports from its folder, or install that."
         ) from error
+
+
+PROFILES = {name.lower().replace("é", "e").replace(" ", "-"): made for name, made in candidates.PROFILES.items()}
+
+
+def profile_of(config: Config) -> Profile | None:
+    """The profile of this name; `None` if training chooses it."""
+    if config.profile is None:
+        return None
+    if config.profile not in PROFILES:
+        raise RunError(f"There is no profile {config.profile!r}: choose one of {', '.join(sorted(PROFILES))}.")
+    return PROFILES[config.profile]()
+
+
+def check_profile(config: Config, problem: Problem, data: Sequence[Observation]) -> None:
+    """Refuse a profile that the recipe does not use, or that is too rough for an operator."""
+    check_recipe(profile := profile_of(config), config.recipe)
+    for item in data if profile is not None else ():
+        ard(problem.domain, profile).check(item.operator)
 
 
 def data_of(

@@ -23,6 +23,9 @@ def measured(posterior: Posterior, problem: Problem, config: Config, results: Re
     """The content of `metrics.json`. Errors are relative L2 errors on fresh points, as fractions."""
     training, data = posterior.training, posterior.observations
     n = sum(map(len, data))
+    verdict = posterior.verdict
+    if verdict.status == "unchecked":
+        verdict = posterior.check(problem, seed=config.seed)
     found = {
         "problem": problem.name,
         "dim": _dim(problem) if config.dim is None else config.dim,
@@ -36,7 +39,8 @@ def measured(posterior: Posterior, problem: Problem, config: Config, results: Re
         "kernel": training.kernel,
         **dict.fromkeys(OF_U),
         **results.metrics(),
-        "check": posterior.check(problem, seed=config.seed).to_json(),
+        "verdict": {"status": verdict.status, "reasons": verdict.reasons, "error_u": verdict.error_u},
+        "check": verdict.to_json(),
         "calibration": _factors(posterior),
         "objective": training.objective,
         "candidates": dict(training.candidates),

@@ -4,21 +4,41 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..verdicts import CAUSES, STATUSES
+
 NUMBER: Any = int | float
 KINDS: dict[str, Any] = {
     **dict.fromkeys(("problem", "model", "recipe", "kernel"), str),
     **dict.fromkeys(("dim", "seed", "n_u", "n_f"), int),
     **dict.fromkeys(("train_seconds", "compile_seconds"), NUMBER),
     **dict.fromkeys(("error_u", "error_f", "z_rms_u", "z_rms_f", "constant_u", "line_u"), NUMBER | None),
-    **dict.fromkeys(("coverage_u", "coverage_f", "check"), dict | None),
+    **dict.fromkeys(("coverage_u", "coverage_f", "check", "verdict"), dict | None),
     "stopped": str | None,
 }
-LATER = ("stopped",)  # missing in older runs
-CHECK: dict[str, Any] = {"calibrated": bool, "error_u": NUMBER | None, "ruled_by": str, "advice": str}
-COMPARED = ("coverage", "error", "claimed", "z_rms")
-COMPARISON: dict[str, Any] = {"name": str, "points": int, **dict.fromkeys(COMPARED, NUMBER | None)}
+VERDICT: dict[str, Any] = {"status": STATUSES, "reasons": list[str], "error_u": NUMBER | None}
+CHECK: dict[str, Any] = {
+    **VERDICT,
+    "calibrated": bool,
+    "ruled_by": ("", *CAUSES),
+    "advice": str,
+    "compared_with": str,
+}
+COMPARED = ("coverage", "error", "claimed", "z_rms", "size", "worst_error")
+COMPARISON: dict[str, Any] = {
+    "name": str,
+    "points": int,
+    "worst": list[NUMBER],
+    **dict.fromkeys(COMPARED, NUMBER | None),
+}
+# Missing in older runs, by the part that they are in.
+LATER = {
+    "": ("stopped", "verdict"),
+    "check.": ("status", "reasons", "compared_with"),
+    "check.comparisons.": ("size", "worst", "worst_error"),
+}
 LARGEST = 1e300
-NAMES = {str: "text", int: "a whole number", bool: "true or false"}
+NAMES: dict[Any, str] = {str: "text", int: "a whole number", bool: "true or false", dict | None: "a table"}
+NAMES |= {str | None: "text", list[str]: "a list of texts", list[NUMBER]: "a list of numbers"}
 
 
 def odd(found: Any) -> str:
@@ -30,6 +50,8 @@ def odd(found: Any) -> str:
     for name in ("coverage_u", "coverage_f"):
         if wrong := _misfit(found[name] or {}, dict.fromkeys(found[name] or {}, NUMBER), f"{name}."):
             return wrong
+    if (verdict := found.get("verdict")) is not None and (wrong := _misfit(verdict, VERDICT, "verdict.")):
+        return wrong
     if (check := found["check"]) is None:
         return ""
     if wrong := _misfit(check, CHECK, "check."):
@@ -42,12 +64,23 @@ def odd(found: Any) -> str:
 
 def _misfit(found: dict[str, Any], kinds: dict[str, Any], place: str = "") -> str:
     for name, kind in kinds.items():
-        if name not in found and name not in LATER:
+        if name not in found:
+            if name in LATER.get(place, ()):
+                continue
             return f"it lacks `{place}{name}`"
-        value = found.get(name)
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            wanted = NAMES.get(kind) or ("a table" if kind == dict | None else "a number")
-            return f"`{place}{name}` needs {wanted}"
-        if isinstance(value, int) and abs(value) > LARGEST:
+        value = found[name]
+        if not _fits(value, kind):
+            wanted = f"one of {', '.join(filter(None, kind))}" if isinstance(kind, tuple) else NAMES.get(kind)
+            return f"`{place}{name}` needs {wanted or 'a number'}"
+        numbers = value if isinstance(value, list) else [value]
+        if any(isinstance(number, int) and abs(number) > LARGEST for number in numbers):
             return f"`{place}{name}` is too large a number"
     return ""
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if isinstance(kind, tuple):
+        return isinstance(value, str) and value in kind
+    if kind in (list[str], list[NUMBER]):
+        return isinstance(value, list) and all(_fits(item, kind.__args__[0]) for item in value)
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))

@@ -16,7 +16,7 @@ from ..reports import Results, evaluate, pictures, save, write_report
 from ..saving import FunctionsNotSaved, describe, functions_of
 from ..training import Callback
 from .folder import CHECKPOINT, HISTORY, METRICS, MODEL, REPORT, Folder, RunError
-from .inputs import data_of, problem_of
+from .inputs import data_of, problem_of, profile_of
 from .measure import measured
 
 
@@ -49,8 +49,8 @@ def solve(
     """Run what the folder's configuration asks for, and return its metrics.
 
     `saved` is called with the posterior as soon as the model file is written. `conclude` is called last, after model
-    and metrics are written; by default it writes the report. If the run was stopped, the metrics say so, the model is
-    the best so far, and the checkpoint is kept.
+    and metrics are written; by default it writes the report. If training was stopped, the metrics say why, the model
+    is the best so far, and the checkpoint is kept.
     """
     config = folder.config()
     problem = problem_of(config, folder, trust)
@@ -63,6 +63,8 @@ def solve(
         seed=config.seed,
         latent_dim=config.latent_dim,
         accuracy=config.accuracy,
+        seconds=config.seconds,
+        profile=profile_of(config),
         engine=config.engine,
         checkpoint=folder / CHECKPOINT,
         callbacks=callbacks,
@@ -143,7 +145,11 @@ def _loaded(folder: Folder, trust: bool) -> tuple[Problem, Posterior]:
     config = folder.config()
     _check_model(folder)
     problem = problem_of(config, folder, trust)
-    return problem, load(folder / MODEL, functions=functions_of(data_of(config, problem, folder, trust)))
+    wanted = describe(folder / MODEL).get("functions")
+    # Error bars were calibrated with all conditions: one without data may have functions too.
+    calibrating = problem.fresh(1, seed=config.seed, purpose="calibration") if wanted else ()
+    known = functions_of((*data_of(config, problem, folder, trust), *calibrating))
+    return problem, load(folder / MODEL, functions={name: fn for name, fn in known.items() if name in (wanted or ())})
 
 
 def _check_model(folder: Folder) -> None:

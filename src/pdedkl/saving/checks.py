@@ -21,6 +21,7 @@ from ..operators.base import Sum
 from ..operators.coefficients import Entries
 from ..operators.normals import OutwardNormal
 from ..operators.tensors import ConstantTensor
+from ..verdicts import CAUSES, STATUSES, Comparison, Verdict
 from .fields import MisfitError
 
 LARGEST = 1e200  # the largest number allowed: products of larger ones overflow
@@ -63,10 +64,28 @@ def _problem_of(made: Any) -> str | None:
             return _calibration(made)
         case Observation(noise=jax.Array()) if not np.all(np.asarray(made.noise) >= 0):
             return "a noise level below zero"
+        case Observation(weights=jax.Array()) if not np.all(np.asarray(made.weights) > 0):
+            return "a weight that is not positive"
+        case Verdict() if made.status not in STATUSES:
+            return f"the status {made.status!r} is none of {', '.join(STATUSES)}"
+        case Verdict() if made.ruled_by not in ("", *CAUSES):
+            return f"the cause {made.ruled_by!r} is none of {', '.join(CAUSES)}"
+        case Verdict() if made.error_u < 0:
+            return f"an error of u below zero, {made.error_u}"
+        case Comparison():
+            return _comparison(made)
         case Component():
             return _component(made)
         case Model() if made.engine not in ENGINES:
             return f"the engine {made.engine!r} is none of {', '.join(ENGINES)}"
+    return None
+
+
+def _comparison(made: Comparison) -> str | None:
+    """What is wrong, unless there are points, a coverage is a fraction, and no size or error is negative."""
+    sizes = (made.size, made.error, made.claimed, made.z_rms, made.coverage, made.worst_error)
+    if made.points < 1 or made.coverage > 1 or any(size < 0 for size in sizes):
+        return f"a comparison of {made.points} values whose errors and coverage do not fit"
     return None
 
 
@@ -214,5 +233,5 @@ def _extreme(name: str, sizes: np.ndarray) -> bool:
         return False
     field = name.rpartition(".")[2]
     logarithm = field == "raw" or any(part in name for part in ("log_", "coefficients."))
-    small = field == "factor" and np.diagonal(sizes).min() < 1 / HARMLESS
+    small = name.endswith(("solver.factor", "probes.factor")) and np.diagonal(sizes).min() < 1 / HARMLESS
     return bool(sizes.max() > (np.log(HARMLESS) if logarithm else HARMLESS) or small)

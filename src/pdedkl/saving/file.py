@@ -18,7 +18,7 @@ from ..inference.memory import available_bytes
 from ..parsing import parse_json
 
 FORMAT = "pdedkl-posterior"
-VERSION = 1
+VERSION = 2
 KEY = "pdedkl"  # the only entry of the metadata, because safetensors does not keep the order of several
 SPARE_BYTES = 2**26  # a file may exceed its arrays by this; larger files are refused before arrays are read
 AGAIN = "Save the posterior again, or take another copy of the file."
@@ -125,9 +125,15 @@ def _header_of(file: Any, path: Path) -> dict[str, Any]:
     version = header.get("version")
     if type(version) is int and version > VERSION:
         raise ValueError(
-            f"{path} has format version {version}, from pdedkl {header.get('pdedkl')}, and this pdedkl reads up to "
+            f"{path} has format version {version}, from pdedkl {header.get('pdedkl')}, and this pdedkl reads "
             f"version {VERSION}: update pdedkl to load it."
         )
     if type(version) is not int or version < 1:
-        raise ValueError(f"{path} needs a format version from 1 to {VERSION} and has {version!r}. {AGAIN}")
+        raise ValueError(f"{path} needs the format version {VERSION} and has {version!r}. {AGAIN}")
+    if version < VERSION:
+        raise ValueError(
+            f"{path} has format version {version}, from pdedkl {header.get('pdedkl')}, and this pdedkl reads version "
+            f"{VERSION}: error bars are calibrated in another way now. Solve again, with fit or pdedkl solve, or load "
+            "the file with the pdedkl that wrote it."
+        )
     return header

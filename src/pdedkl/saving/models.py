@@ -184,6 +184,7 @@ def _summary(posterior: Posterior) -> dict[str, Any]:
         "coefficients": posterior.unknowns(),
         "engine": model.engine,
         "training": _training(posterior),
+        "verdict": posterior.verdict.status,
         "objective": float(posterior.objective),
         "jitter": float(posterior.jitter),
     }

@@ -34,6 +34,7 @@ from ..operators.normals import GivenNormals, OutwardNormal
 from ..operators.shift import Shift
 from ..operators.tensors import ConstantTensor
 from ..training import Step, Training
+from ..verdicts import Comparison, Verdict
 
 OWN_TAG = "user:"
 
@@ -44,6 +45,7 @@ _CLASSES: dict[str, type] = {
     "bottleneck": Bottleneck,
     "calibration": Calibration,
     "coefficient": Coefficient,
+    "comparison": Comparison,
     "component": Component,
     "composed": Composed,
     "constant": Constant,
@@ -85,6 +87,7 @@ _CLASSES: dict[str, type] = {
     "step": Step,
     "sum": Sum,
     "training": Training,
+    "verdict": Verdict,
     "zero-mean": ZeroMean,
 }
 _TAGS: dict[type, str] = {cls: tag for tag, cls in _CLASSES.items()}

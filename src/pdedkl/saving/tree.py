@@ -1,6 +1,6 @@
 """A tree of modules as JSON and named arrays, and back.
 
-None, truth values, numbers, strings    as they are; infinities and NaN of a training's history as {"float": "inf"}
+None, truth values, numbers, strings    as they are; infinities and NaN of a training and a verdict as {"float": "inf"}
 tuples                                  [ … ]
 dictionaries                            {"dict": { … }}
 arrays                                  {"tensor": name, "shape": [ … ]}
@@ -34,7 +34,7 @@ EXTENSIBLE = (AbstractCoefficient, Embedding, Mean, Operator, Profile)
 
 
 # Numbers here need not be finite, because nothing is computed from them.
-HISTORY = "posterior.training"
+TOLD = ("posterior.training", "posterior.verdict")
 REPORTED = ("functions.", "posterior.solver.error")
 
 
@@ -125,7 +125,7 @@ class Decoder:
                 return {key: self.decode(item, f"{where}.{key}") for key, item in items.items()}
             case {"function": str(name), **rest} if not rest:
                 return self._function(name, where)
-            case {"float": "inf" | "-inf" | "nan" as text, **rest} if not rest and where.startswith(HISTORY):
+            case {"float": "inf" | "-inf" | "nan" as text, **rest} if not rest and where.startswith(TOLD):
                 return float(text)
         raise MisfitError(f"{where} has none of the forms of the format: {str(node)[:60]}")
 

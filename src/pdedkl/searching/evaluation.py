@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..ending import INTERRUPTED
 from ..observations import Observation
 from ..training import fit
 from .space import Parameters
@@ -55,7 +56,7 @@ class Fit:
 
     def __call__(self, parameters: Parameters) -> tuple[float, Any]:
         posterior = fit(self.problem, self.data, progress=False, **self.options, **parameters)
-        if posterior.training.stopped == "interrupted":
+        if posterior.training.stopped == INTERRUPTED:
             raise KeyboardInterrupt  # an unfinished training says nothing about its parameters
         return posterior.training.objective, posterior
 

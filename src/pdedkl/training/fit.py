@@ -232,8 +232,7 @@ def fit(
         raise ValueError(f"`prior_strength` needs a finite number that is not negative: got {prior_strength!r}.")
     check_accuracy(accuracy, recipe)
     check_seconds(seconds)
-    if not (profile is None or isinstance(profile, Profile)):
-        raise TypeError(f"`profile` needs a profile such as Matern52(), with parentheses: got {profile!r}.")
+    check_profile(profile, recipe)
     begin = time.monotonic()
     _check("engine", engine, ENGINES)
     if given[0].points.shape[1] != domain.dim:
@@ -332,6 +331,13 @@ def reserve(seconds: float) -> float:
 def check_seconds(seconds: float | None) -> None:
     if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds < float("inf")):
         raise ValueError(f"`seconds` needs a positive number of seconds: got {seconds!r}.")
+
+
+def check_profile(profile: Any, recipe: str) -> None:
+    if not (profile is None or isinstance(profile, Profile)):
+        raise TypeError(f"`profile` needs a profile such as Matern52(), with parentheses: got {profile!r}.")
+    if profile is not None and recipe == "paper":
+        raise ValueError("`profile` is for the default recipe: the paper's recipe uses SquaredExponential().")
 
 
 def check_accuracy(accuracy: float | None, recipe: str) -> None:

@@ -13,9 +13,8 @@ from typing import Any, TextIO
 
 from jax import monitoring
 
+from ..ending import ASKED, INTERRUPTED, OUT_OF_TIME
 from ..shown import listed
-
-OUT_OF_TIME = "the time was up"
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ class Monitor:
         self.in_time()
         for callback in self.callbacks:
             if callback(entry) is True:
-                self.stopped = self.stopped or "a callback asked for it"
+                self.stopped = self.stopped or ASKED
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -170,7 +169,7 @@ class Monitor:
         previous = signal.getsignal(signal.SIGINT)
 
         def ask(*_: Any) -> None:
-            self.stopped = "interrupted"
+            self.stopped = INTERRUPTED
             signal.signal(signal.SIGINT, previous)
 
         signal.signal(signal.SIGINT, ask)
@@ -234,8 +233,8 @@ def _table(step: Step) -> Any:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim")
-    table.add_column()
+    table.add_column(style="dim", overflow="fold")
+    table.add_column(overflow="fold")
     for name, value in _facts(step):
         table.add_row(name, value)
     return table

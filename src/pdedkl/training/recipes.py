@@ -284,16 +284,19 @@ class Default:
         """The plain kernel: from several length scales on a part of the data, then from the best of them on all."""
         part = starts.subsample(self.observations, EXPLORING_POINTS, self.options.seed)
         looks = []
+        whole = sum(map(len, part)) == sum(map(len, self.observations))
+        enough = lambda trained: whole and self._enough(self._candidate("inputs", trained))
         for number, factor in enumerate(LENGTH_SCALES, start=1):
             kernel = starts.on_inputs(self.domain, self.variance, self.profile, factor)
             objective = Objective(
                 starts.model_of(kernel, part, engine=self.options.engine), part, self.options.strength
             )
-            looks.append(self.trainer.alternate(f"inputs, start {number}", objective, ROUNDS, first_look=True))
-            if self.trainer.ended():
+            name = f"inputs, start {number}"
+            looks.append(self.trainer.alternate(name, objective, ROUNDS, first_look=True, enough=enough))
+            if self.trainer.ended() or enough(looks[-1]):
                 break
         look = min(looks, key=lambda trained: trained.value if np.isfinite(trained.value) else np.inf)
-        if sum(map(len, part)) == sum(map(len, self.observations)):
+        if whole:
             self._keep("inputs", look)
         else:
             found = look.model
