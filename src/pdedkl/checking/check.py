@@ -8,14 +8,18 @@ error. All of this means little where the statement of the problem does not dete
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
 import numpy as np
+from scipy.special import ndtr
 
 from ..domain import Domain
 from ..inference import Posterior, condition
 from ..inference.calibration import WIDTH, Compared, factor_of
+from ..inference.residuals import error_inside
+from ..inference.solver import Factorised
 from ..observations import Learned, Observation
 from ..shown import over
 from ..training.scales import responses
@@ -35,6 +39,11 @@ MISFIT_OF_LEFT_OUT = 3.0
 RULED_BY_NOISE = 0.6
 # Left-out values that are this many standard deviations off are named as outliers.
 OUTLIER = 6.0
+
+# Fresh values of each kind from which the error of `u` inside is estimated, and the largest share of its variance that
+# they may leave.
+RESIDUALS, OPEN = 200, 0.5
+INSIDE = "u inside"
 
 ADVICE = {
     "rounding": "Nothing is left to gain: the error is as small as 64-bit numbers allow here.",
@@ -58,8 +67,13 @@ def check(posterior: Posterior, problem: Any, n: int = 500, seed: int = 0) -> Ve
     fresh = problem.fresh(n, seed=seed, purpose="check")
     inside = problem.interior(n, seed)
     size, error_u = error_of_u(posterior, problem.interior(POINTS_OF_THE_ERROR, seed))
-    comparisons = tuple(_comparison(posterior, item, inside, size) for item in fresh)
-    errors_of_u = (error_u, *(item.error for item in comparisons if item.name == "u"))
+    within = _inside(posterior, fresh, inside, size)
+    comparisons = tuple(_comparison(posterior, item, inside if within is None else None, size) for item in fresh)
+    if within is not None:
+        # Then it is known what the error bars of `u` are worth, and the others need not be as good.
+        comparisons = (within, *(replace(item, strict=False) for item in comparisons))
+        error_u *= within.z_rms
+    errors_of_u = (error_u, *(item.error for item in comparisons if item.name in ("u", INSIDE)))
     cause = "rounding" if max(errors_of_u) < ROUNDING else _cause(posterior, fresh, inside)
     off = tuple(text for item in comparisons if (text := item._in_words()))
     status = "undetermined" if open_questions else "not calibrated" if off else "calibrated"
@@ -159,9 +173,43 @@ def _check_problem(posterior: Posterior, problem: Any) -> None:
         )
 
 
-def _comparison(posterior: Posterior, fresh: Observation, inside: np.ndarray, size_of_u: float) -> Comparison:
+def _comparison(posterior: Posterior, fresh: Observation, inside: np.ndarray | None, size_of_u: float) -> Comparison:
     found = posterior.compared(fresh, inside)
     return _compared(fresh, found, size_of_u, "u" if fresh.of_values else fresh.name)
+
+
+def _inside(posterior: Posterior, fresh: Sequence[Observation], places: np.ndarray, size: float) -> Comparison | None:
+    """The error of `u` inside, as fresh values show it, beside its error bars.
+
+    Given the residuals of fresh values, the error is normal: that gives the expected coverage and `z²`. It is `None` if
+    they leave most of the variance of `u` open.
+    """
+    if not isinstance(posterior.solver, Factorised) or all(item.of_values for item in fresh):
+        return None
+    rows = [_some(item, RESIDUALS) for item in fresh]
+    mean, left, claimed = error_inside(posterior, rows, places)
+    if np.mean(left) > OPEN * np.mean(claimed):
+        return None
+    width, s = WIDTH * np.sqrt(claimed), np.sqrt(left)
+    squares = mean**2 + left
+    worst = int(np.argmax(squares))
+    return Comparison(
+        name=INSIDE,
+        points=sum(map(len, rows)),
+        size=size,
+        error=float(np.sqrt(np.mean(squares))) / size,
+        claimed=float(np.sqrt(np.mean(claimed))) / size,
+        z_rms=float(np.sqrt(np.mean(squares / claimed))),
+        coverage=float(np.mean(ndtr((width - mean) / s) - ndtr((-width - mean) / s))),
+        worst=tuple(places[worst].tolist()),
+        worst_error=float(np.sqrt(squares[worst])) / size,
+    )
+
+
+def _some(item: Observation, count: int) -> Observation:
+    """At most `count` of the values, evenly over their order: those of several regions come one after the other."""
+    kept = np.unique(np.linspace(0, len(item) - 1, count).astype(int))
+    return Observation(item.operator, np.asarray(item.points)[kept], np.asarray(item.values)[kept], "exact", item.name)
 
 
 def _compared(item: Observation, found: Compared, size_of_u: float, name: str) -> Comparison:

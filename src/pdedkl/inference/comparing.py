@@ -206,7 +206,7 @@ class Comparing:
         solved, covariance, prior = _probed(self, operators, points)
         covariance = np.asarray(covariance)
         spare = JITTER * np.maximum(np.diagonal(covariance), 0.0) + ROUNDING * np.asarray(prior)
-        probes = Probes(operators, points, solved, jnp.asarray(_factorised(covariance, spare)), tuple(counts))
+        probes = Probes(operators, points, solved, jnp.asarray(factorised(covariance, spare)), tuple(counts))
         names = tuple(cause.name for cause in causes)
         return Calibration(jnp.ones(len(causes)), probes, names, "nothing yet")
 
@@ -278,7 +278,7 @@ def _probed(
     return solved, prior - with_data.T @ solved, jnp.diagonal(prior)
 
 
-def _factorised(covariance: np.ndarray, spare: np.ndarray) -> np.ndarray:
+def factorised(covariance: np.ndarray, spare: np.ndarray) -> np.ndarray:
     """The Cholesky factor with as little of the jitter as works: rounding may make the matrix indefinite."""
     for rung in range(60):
         try:
