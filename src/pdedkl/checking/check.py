@@ -51,10 +51,16 @@ KEEP_BACK = (
 )
 
 
-def check(posterior: Posterior, problem: Any, n: int = 500, seed: int = 0) -> Verdict:
-    """Compare a posterior with `n` fresh values each of the source and of the conditions of its problem."""
+def check(
+    posterior: Posterior, problem: Any, n: int = 500, seed: int = 0, open_questions: Sequence[str] | None = None
+) -> Verdict:
+    """Compare a posterior with `n` fresh values each of the source and of the conditions of its problem.
+
+    `open_questions` are the reasons why `u` is not determined, if they are known already.
+    """
     _check_problem(posterior, problem)
-    open_questions = undetermined(problem, posterior.observations)
+    if open_questions is None:
+        open_questions = undetermined(problem, posterior.observations)
     fresh = problem.fresh(n, seed=seed, purpose="check")
     inside = problem.interior(n, seed)
     size, error_u = error_of_u(posterior, problem.interior(POINTS_OF_THE_ERROR, seed))
@@ -74,13 +80,12 @@ def check(posterior: Posterior, problem: Any, n: int = 500, seed: int = 0) -> Ve
     )
 
 
-def judged_by_the_data(posterior: Posterior, domain: Domain) -> Verdict:
+def judged_by_the_data(posterior: Posterior, open_questions: Sequence[str]) -> Verdict:
     """The verdict where there are no fresh values: each value, and each cluster of values, against all others.
 
     Training has seen these values, so error bars that had to be widened much for them are not trusted. The error of `u`
     is estimated at the points of the data.
     """
-    open_questions = undetermined(domain, posterior.observations)
     size, error_u = error_of_u(posterior, np.concatenate([np.asarray(o.points) for o in posterior.observations]))
     widened = 1.0 if posterior.calibration is None else float(np.max(np.asarray(posterior.calibration.factors)))
     off = (
