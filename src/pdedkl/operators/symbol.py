@@ -60,6 +60,15 @@ class Symbol(eqx.Module):
             out = out + (self.weights * (self.directions @ v)) @ self.directions
         return out
 
+    def diagonal(self, dim: int) -> Float[Array, " d"]:
+        """The coefficients of `∂_i²`: the diagonal of the matrix of the second-order part."""
+        out = jnp.zeros(dim)
+        if self.axis_weights is not None:
+            out = out.at[np.asarray(self.axes)].add(self.axis_weights)
+        if self.directions is not None and self.weights is not None:
+            out = out + self.weights @ self.directions**2
+        return out
+
     def _weights_over(self, axes: tuple[int, ...]) -> Array | None:
         if not self.axes or self.axes == axes:
             return self.axis_weights
