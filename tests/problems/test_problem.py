@@ -42,7 +42,7 @@ def heat():
 
 def test_all_values_of_u_are_one_observation_and_the_source_another(heat):
     of_u, of_f = heat.sample(source=30, boundary=20, initial=10, seed=3)
-    assert of_u.operator is pk.identity and len(of_u) == 30 and of_u.noise == pk.Learned()
+    assert of_u.operator is pk.identity and len(of_u) == 30 and of_u.noise == pk.Learned(exact=True)
     assert of_f.operator is HEAT and len(of_f) == 30
     np.testing.assert_array_equal(of_u.points[20:, 2], 0)
     np.testing.assert_allclose(of_u.values, heat.truth(of_u.points), rtol=1e-14)
@@ -76,26 +76,28 @@ def test_noise_is_relative_to_the_spread_of_u_and_on_u_alone(heat):
 
 
 def test_conditions_with_a_noise_of_their_own_stay_apart():
-    points = np.full((2, 3), 0.5)
+    points = np.full((5, 3), 0.5)
     conditions = [
         pk.Dirichlet(DOMAIN.face(X[0], "lower"), exact),
         pk.Dirichlet(DOMAIN.face(X[0], "upper"), exact, noise="exact"),
         pk.Dirichlet(DOMAIN.face(X[1], "lower"), exact, noise=0.1),
         pk.Dirichlet(DOMAIN.face(X[1], "upper"), exact, noise="learned"),
         pk.Initial(T, exact),
-        pk.Sensors(points, [1.0, 2.0]),
-        pk.Sensors(points, [3.0, 4.0]),
-        pk.Sensors(points, [3.0, 4.0], operator=pk.D(T), noise=[0.1, 0.2]),
+        pk.Sensors(points, np.arange(5.0)),
+        pk.Sensors(points, np.ones(5)),
+        pk.Sensors(points[:2], [3.0, 4.0], operator=pk.D(T), noise=[0.1, 0.2]),
+        pk.Sensors(points[:2], [3.0, 4.0]),
     ]
     data = problem(conditions=conditions).sample(source=10, boundary=8, initial=3, noise=0.1)
-    assert [len(o) for o in data] == [5, 2, 2, 2, 2, 2, 2, 10]
+    assert [len(o) for o in data] == [5, 2, 2, 2, 5, 5, 2, 2, 10]
     levels = [o.noise_name for o in data]
     assert levels[1:3] == [None, None] and levels[6] is None
-    assert len({levels[0], levels[3], levels[4], levels[5], levels[7]}) == 5
+    assert len({levels[0], levels[3], levels[4], levels[5], levels[8]}) == 5
+    assert levels[7] is None and float(data[7].noise) == 0, "noise cannot be learned from two values"
     assert float(data[1].noise) == 0 and float(data[2].noise) == 0.1
     # Noise is added where it is to be learned, not to what is exact and not to measurements.
     np.testing.assert_allclose(data[1].values, problem().truth(data[1].points), rtol=1e-14)
-    np.testing.assert_array_equal(data[4].values, [1, 2])
+    np.testing.assert_array_equal(data[4].values, np.arange(5))
     assert np.abs(data[0].values - problem().truth(data[0].points)).max() > 1e-3
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from ..domain import Domain
 from ..inference import Posterior, condition
 from ..inference.calibration import WIDTH, Compared, factor_of
+from ..inference.comparing import clusters
 from ..observations import Learned, Observation
 from ..shown import over
 from ..training.scales import responses
@@ -112,9 +113,13 @@ def _left_out(
     posterior: Posterior, item: Observation, found: Sequence[Compared], widened: float, size: float
 ) -> Comparison:
     """Single values and clusters of values of one observation that were left out; the worse of the two."""
+    points = np.asarray(item.points)
+    parts = clusters(points * np.asarray(posterior.model.kernel.components[0].normalisation.scale))
+    middles = np.stack([np.mean(points[part], axis=0) for part in parts])
+    name = "u" if item.of_values else item.name
     each = [
-        _compared(item, c._replace(parts=widened**2 * c.parts), size, "u" if item.of_values else item.name)
-        for c in found
+        _compared(item, c._replace(parts=widened**2 * c.parts), size, name, where)
+        for c, where in zip(found, (points, middles))
     ]
     return max(each, key=lambda comparison: comparison.z_rms)
 
@@ -166,10 +171,11 @@ def _check_problem(posterior: Posterior, problem: Any) -> None:
 
 def _comparison(posterior: Posterior, fresh: Observation, inside: np.ndarray, size_of_u: float) -> Comparison:
     found = posterior.compared(fresh, inside)
-    return _compared(fresh, found, size_of_u, "u" if fresh.of_values else fresh.name)
+    return _compared(fresh, found, size_of_u, "u" if fresh.of_values else fresh.name, np.asarray(fresh.points))
 
 
-def _compared(item: Observation, found: Compared, size_of_u: float, name: str) -> Comparison:
+def _compared(item: Observation, found: Compared, size_of_u: float, name: str, places: np.ndarray) -> Comparison:
+    """Errors of values of an observation, or of means of them, that belong to these places."""
     truth, variance = np.asarray(item.values), found.variance + found.noise
     own, expected = float(np.sqrt(np.mean(truth**2))), size_of_u * float(responses([item])[0])
     # Values that are zero, or nearly, have no size of their own.
@@ -179,13 +185,13 @@ def _compared(item: Observation, found: Compared, size_of_u: float, name: str) -
     worst = int(np.argmax(errors))
     return Comparison(
         name=name,
-        points=len(item),
+        points=len(places),
         size=size,
         error=float(np.sqrt(np.mean(errors**2))),
         claimed=float(np.sqrt(np.mean(variance))) / size,
         z_rms=float(np.sqrt(np.average(z**2, weights=found.weight))),
         coverage=float(np.average(np.abs(z) <= WIDTH, weights=found.weight)),
-        worst=tuple(np.asarray(item.points)[worst].tolist()),
+        worst=tuple(places[worst].tolist()),
         worst_error=float(errors[worst]),
     )
 

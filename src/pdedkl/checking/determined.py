@@ -20,9 +20,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from scipy.linalg import cholesky, solve_triangular
 
+from ..compilation import compiled_quickly
 from ..domain import TIME, Domain
-from ..inference import condition
 from ..inference.engines import ClosedForm
 from ..kernels import Kernel, ard
 from ..model import Model
@@ -195,28 +197,33 @@ def _left_open(domain: Domain, stated: Rows, places: np.ndarray, dense: bool = T
 
 
 def left_of_u(domain: Domain, stated: Rows, faces: np.ndarray, places: np.ndarray) -> tuple[float, float]:
-    """The standard deviation of `u` at the places, relative to the prior: with the stated rows, and with faces too.
+    """The standard deviation of `u` at the places, relative to the prior: with the stated rows, and with faces too."""
+    operators, points = zip(*stated, (identity, faces))
+    gram, cross = map(np.asarray, _covariances(plain_kernel(domain), operators, points, places))
+    size = np.sqrt(np.maximum(np.diagonal(gram), np.finfo(float).tiny))
+    gram, cross = gram / np.outer(size, size), cross / size
 
-    Rows on the faces are there in both cases, once with so much noise that they tell nothing: one compiled program
-    serves both.
-    """
-    kernel, engine = plain_kernel(domain), ClosedForm()
-    rows = [*stated, (identity, faces)]
-    sizes = []
-    for operator, points in rows:
-        variance = engine.diagonal(engine.parameters(kernel), engine.rows(kernel, operator, jnp.asarray(points)))
-        sizes.append(np.sqrt(np.maximum(np.asarray(variance), np.finfo(float).tiny)))
+    def left(n: int) -> float:
+        factor = cholesky(gram[:n, :n] + NOISE**2 * np.eye(n), lower=True)
+        explained = np.sum(solve_triangular(factor, cross[:, :n].T, lower=True) ** 2, axis=0)
+        return float(np.sqrt(np.mean(np.maximum(1 - explained, 0.0))))
 
-    def left(of_faces: float) -> float:
-        levels = [NOISE * size for size in sizes[:-1]] + [np.full(len(faces), of_faces)]
-        data = [
-            Observation(operator, points, np.zeros(len(points)), level)
-            for (operator, points), level in zip(rows, levels)
-        ]
-        found = condition(Model(kernel, data), data, solver="dense").predict(places)
-        return float(np.sqrt(np.mean(found.variance)))
+    return left(len(gram) - len(faces)), left(len(gram))
 
-    return left(1e6), left(NOISE)
+
+@compiled_quickly
+def _covariances(
+    kernel: Kernel, operators: tuple[Operator, ...], points: tuple[np.ndarray, ...], places: np.ndarray
+) -> tuple[Array, Array]:
+    """The prior covariances of all rows, and those of `u` at the places with them."""
+    engine = ClosedForm()
+    parameters = engine.parameters(kernel)
+    rows = [engine.rows(kernel, operator, jnp.asarray(q)) for operator, q in zip(operators, points)]
+    u = engine.rows(kernel, identity, jnp.asarray(places))
+    count = range(len(rows))
+    upper = {(i, j): engine.block(parameters, rows[i], rows[j]) for i in count for j in count if i <= j}
+    gram = jnp.block([[upper[i, j] if i <= j else upper[j, i].T for j in count] for i in count])
+    return gram, jnp.concatenate([engine.block(parameters, u, part) for part in rows], axis=1)
 
 
 def interior(domain: Domain) -> np.ndarray:
