@@ -11,7 +11,6 @@ import pytest
 
 import pdedkl as pk
 from pdedkl.checking.refine import greedy
-from pdedkl.inference.calibration import Calibration
 
 
 def problem():
@@ -55,7 +54,7 @@ def test_a_calibrated_posterior_is_found_calibrated_and_its_error_estimated():
 @pytest.mark.parametrize("factor", (0.1, 10.0))
 def test_error_bars_that_are_off_are_found(factor):
     posterior = conditioned()
-    wrong = Calibration(factor * posterior.calibration.factors, posterior.calibration.orders, "a mistake")
+    wrong = dataclasses.replace(posterior.calibration, factors=factor * posterior.calibration.factors)
     verdict = dataclasses.replace(posterior, calibration=wrong).check(PROBLEM)
     assert not verdict.calibrated
     assert all(not item.calibrated for item in verdict.comparisons)

@@ -11,7 +11,7 @@ import pytest
 
 import pdedkl as pk
 from pdedkl.inference.calibration import SMALLEST, Compared, factor_of, factors_of, spread, votes
-from pdedkl.inference.comparing import CLUSTER, PROBES, _clusters
+from pdedkl.inference.comparing import CLUSTER, PROBES, clusters
 
 RNG = np.random.default_rng(0)
 
@@ -189,7 +189,7 @@ def test_covariances_are_linear_in_the_operators_and_continuous():
     scale = np.sqrt(found.predict(q, LAPLACIAN).variance.max() * found.predict(p).variance.max())
     total = found.covariance(q, pk.identity + 2.0 * pk.D(X[0]) - LAPLACIAN, p, pk.identity)
     parts = sum(c * found.covariance(q, a, p, pk.identity) for c, a in zip((1.0, 2.0, -1.0), operators))
-    np.testing.assert_allclose(total, parts, atol=1e-9 * scale)
+    np.testing.assert_allclose(total, parts, atol=1e-10 * scale)
     np.testing.assert_allclose(found.predict(q, pk.identity + 1e-12 * LAPLACIAN).std, found.predict(q).std, rtol=1e-6)
 
 
@@ -251,25 +251,30 @@ def test_left_out_values_equal_conditioning_without_them():
 
 
 def test_left_out_clusters_equal_conditioning_without_them():
+    """The mean of a cluster, against a posterior that has never seen the cluster."""
     found = posterior()
     values, source = found.observations
-    part = _clusters(np.asarray(values.points) * np.asarray(found.model.kernel.components[0].normalisation.scale))[0]
-    kept = np.setdiff1d(np.arange(len(values)), part)
-    others = pk.Observation(pk.identity, values.points[kept], values.values[kept], 1e-4)
-    predicted = pk.condition(found.model, [others, source]).predict(np.asarray(values.points)[part])
-    left_out = found.left_out_clusters()[0]
-    np.testing.assert_allclose(left_out.errors[part], values.values[part] - predicted.mean, rtol=1e-5)
-    np.testing.assert_allclose(left_out.variance[part], predicted.variance, rtol=1e-4)
+    left = found.left_out_clusters()[0]
+    parts = clusters(np.asarray(values.points) * np.asarray(found.model.kernel.components[0].normalisation.scale))
+    assert len(left.errors) == len(parts) > 1
+    for k, part in enumerate(parts):
+        kept = np.setdiff1d(np.arange(len(values)), part)
+        others = pk.Observation(pk.identity, values.points[kept], values.values[kept], 1e-4)
+        without, places = pk.condition(found.model, [others, source]), np.asarray(values.points)[part]
+        error = np.mean(np.asarray(values.values)[part] - without.predict(places).mean)
+        assert left.errors[k] == pytest.approx(error, rel=1e-4)
+        assert left.variance[k] == pytest.approx(np.mean(without.covariance(places)), rel=1e-3)
+        assert left.noise[k] == pytest.approx(1e-8 / len(part), rel=1e-6)
 
 
 def test_clusters_are_neighbours_and_hold_every_point_once():
     points = RNG.uniform(size=(87, 2))
-    parts = _clusters(points)
+    parts = clusters(points)
     assert sorted(np.concatenate(parts)) == list(range(87))
     assert max(map(len, parts)) <= CLUSTER
     assert np.mean([np.ptp(points[part], axis=0).max() for part in parts]) < 0.5
-    assert [len(part) for part in _clusters(points[:1])] == [1]
-    assert len(_clusters(points[:4])) == 2
+    assert [len(part) for part in clusters(points[:1])] == [1]
+    assert len(clusters(points[:4])) == 2
 
 
 def test_left_out_values_widen_and_never_narrow():

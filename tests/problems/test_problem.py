@@ -89,12 +89,14 @@ def test_conditions_with_a_noise_of_their_own_stay_apart():
         pk.Sensors(points, np.arange(5.0)),
         pk.Sensors(points, np.ones(5)),
         pk.Sensors(points[:2], [3.0, 4.0], operator=pk.D(T), noise=[0.1, 0.2]),
+        pk.Sensors(points[:2], [3.0, 4.0]),
     ]
     data = problem(conditions=conditions).sample(source=10, boundary=8, initial=3, noise=0.1)
-    assert [len(o) for o in data] == [5, 2, 2, 2, 5, 5, 2, 10]
+    assert [len(o) for o in data] == [5, 2, 2, 2, 5, 5, 2, 2, 10]
     levels = [o.noise_name for o in data]
     assert levels[1:3] == [None, None] and levels[6] is None
-    assert len({levels[0], levels[3], levels[4], levels[5], levels[7]}) == 5
+    assert len({levels[0], levels[3], levels[4], levels[5], levels[8]}) == 5
+    assert levels[7] is None and float(data[7].noise) == 0, "noise cannot be learned from two values"
     assert float(data[1].noise) == 0 and float(data[2].noise) == 0.1
     # Noise is added where it is to be learned, not to what is exact and not to measurements.
     np.testing.assert_allclose(data[1].values, problem().truth(data[1].points), rtol=1e-14)

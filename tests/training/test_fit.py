@@ -54,7 +54,9 @@ def test_the_same_seed_gives_the_same_bits(posterior):
 def test_the_other_models(model, bound):
     found = pk.fit(ridge.DOMAIN, ridge.observations(), model=model)
     assert ridge.error(found) < bound
-    assert found.training.model == model and len(found.training.candidates) == 1
+    names = [name for name, _ in found.training.candidates]
+    assert found.training.model == model and names[0] == "inputs"
+    assert names[1:] == ["projection"] if model == "linear" else all(name.startswith("inputs, ") for name in names[1:])
 
 
 def test_training_ends_where_it_is_accurate_enough(posterior):

@@ -35,14 +35,8 @@ def test_plain_lines_where_there_is_no_terminal():
     lines = shown(True, io.StringIO()).splitlines()
     assert len(lines) == 2  # one for each phase; the next only after some seconds
     for line, phase in zip(lines, ("directions", "projection")):
-        for word in (
-            "pdedkl",
-            f"trying {phase}",
-            "step 0",
-            "objective -12.50",
-            "u: 1.0e-03, f: 2.0e-02",
-            "elapsed 0 s",
-        ):
+        words = ("pdedkl", f"trying {phase}", "step 0", "objective -12.50", "u: 1.0e-03, f: 2.0e-02", "elapsed 0 s")
+        for word in words:
             assert word in line
         assert "\x1b" not in line
 

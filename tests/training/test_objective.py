@@ -21,7 +21,7 @@ from pdedkl.training.objective import (
     value_and_gradient,
     weights_of,
 )
-from pdedkl.training.scales import NOISE_OF_ZEROS, data_scales, signal_variance
+from pdedkl.training.scales import NOISE_OF_EXACT, data_scales, signal_variance
 from pdedkl.training.starts import model_of, with_noise
 
 DOMAIN = pk.Domain(x=[(0.0, 2.0)], t=(-1.0, 1.0))
@@ -165,14 +165,14 @@ def test_what_is_zero_everywhere_is_conditioned_on():
     joint, alone = (float(pk.condition(model, part).objective) for part in (data, [zero]))
     np.testing.assert_allclose(value_and_gradient(objective, x)[0], joint - alone, rtol=1e-10)
     only = pk.Model(MODEL.kernel, [zero])
-    assert Objective(only, [zero]).homogeneous == ()
+    assert Objective(only, [zero]).given == 0
 
 
 def test_the_noise_of_zeros_has_a_ceiling():
     """Otherwise a kernel that cannot follow them takes them for noise, which costs nothing where they are given."""
     zero = eqx.tree_at(lambda o: o.values, OBSERVATIONS[0], np.zeros(len(OBSERVATIONS[0])))
     data = [zero, OBSERVATIONS[1]]
-    most = NOISE_OF_ZEROS * data_scales(data)["u"]
+    most = NOISE_OF_EXACT * data_scales(data)["u"]
     levels = []
     for wanted in (-20.0, -5.0, 0.0, 20.0):
         objective = Objective(with_noise(MODEL, MODEL.log_noise | {"u": jnp.asarray(wanted)}), data)
@@ -181,7 +181,7 @@ def test_the_noise_of_zeros_has_a_ceiling():
         assert noise["f"] == pytest.approx(0.2, rel=1e-3)
     assert np.all(np.diff(levels) >= 0) and levels[0] < 0.01 * most
     np.testing.assert_allclose(levels[-1], most, rtol=1e-6)
-    assert model_of(MODEL.kernel, data).noise()["u"] == pytest.approx(most)
+    assert model_of(MODEL.kernel, data).noise()["u"] > most, "a start above the ceiling, which training lowers"
     assert not OBJECTIVE.noise_ceiling
 
 

@@ -8,13 +8,14 @@ import pytest
 
 import pdedkl as pk
 from pdedkl.training.scales import (
-    NOISE_OF_ZEROS,
+    NOISE_OF_EXACT,
     about,
+    conditions,
     constant_part,
     data_scales,
+    exact_levels,
     signal_variance,
     without_rounding,
-    zero_levels,
 )
 
 DOMAIN = pk.Domain(x=[(0.0, 2.0)] * 2, t=(-1.0, 1.0))
@@ -95,11 +96,21 @@ def test_zeros_on_the_boundary_leave_the_source_to_tell_the_size():
     assert ten == pytest.approx(1e4 * one)
 
 
-def test_levels_of_zeros():
+def test_levels_of_values_that_are_no_measurements():
     u, zero = observe([1.0, 2.0]), observe([0.0, 0.0], "f", pk.D(T))
-    assert zero_levels([u, zero]) == {"f"}
-    assert zero_levels([zero]) == set()
-    assert zero_levels([observe([1.0], noise=pk.Learned("s")), observe([0.0], "wall", noise=pk.Learned("s"))]) == set()
+    assert exact_levels([u, zero]) == {"f"}
+    assert exact_levels([zero]) == set()
+    shared = pk.Learned("s")
+    assert exact_levels([observe([1.0], noise=shared), observe([0.0], "wall", noise=shared)]) == set()
+    function = observe([1.0, 2.0], "wall", noise=pk.Learned(exact=True))
+    assert exact_levels([u, function]) == {"wall"}
+
+
+def test_values_that_are_all_the_same_are_no_measurements_if_there_are_enough():
+    u = observe([1.0, 2.0])
+    assert conditions([u, observe(np.ones(5), "f", pk.D(T)), observe(np.zeros(2), "g")]) == [1, 2]
+    assert conditions([u, observe(np.ones(4), "f", pk.D(T))]) == []
+    assert exact_levels([u, observe(np.ones(5), "f", pk.D(T))]) == {"f"}
 
 
 # ── rounding ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -194,4 +205,4 @@ def test_zero_on_the_boundary(solution, model):
     truth = np.asarray(solution(ELSEWHERE))
     assert np.linalg.norm(posterior.predict(ELSEWHERE).mean - truth) < 1e-3 * np.linalg.norm(truth)
     assert np.max(np.abs(posterior.predict(WALL).mean)) < 1e-3
-    assert posterior.model.noise()["u"] < NOISE_OF_ZEROS * 10
+    assert posterior.model.noise()["u"] < NOISE_OF_EXACT * 10

@@ -77,7 +77,7 @@ def test_where_something_is_left_to_explain_other_strengths_of_the_prior_are_tri
     noisy = pk.Observation(pk.identity, data.points, data.values + 0.3 * jnp.sin(100 * jnp.arange(len(data))), name="u")
     found = pk.fit(ridge.DOMAIN, noisy, model="linear", latent_dim=1, validation=fresh())
     names = [name for name, _ in found.training.candidates]
-    assert names == ["projection", "projection, prior 1", "projection, prior 0.01"]
+    assert names == ["inputs", "projection", "projection, prior 1", "projection, prior 0.01"]
     assert pk.fit(ridge.DOMAIN, noisy, model="linear", latent_dim=1).training.validated is None
 
 

@@ -18,6 +18,7 @@ from scipy.special import ndtr
 from ..domain import Domain
 from ..inference import Posterior, condition
 from ..inference.calibration import WIDTH, Compared, factor_of
+from ..inference.comparing import clusters
 from ..inference.residuals import error_inside
 from ..inference.solver import Factorised
 from ..observations import Learned, Observation
@@ -60,10 +61,16 @@ KEEP_BACK = (
 )
 
 
-def check(posterior: Posterior, problem: Any, n: int = 500, seed: int = 0) -> Verdict:
-    """Compare a posterior with `n` fresh values each of the source and of the conditions of its problem."""
+def check(
+    posterior: Posterior, problem: Any, n: int = 500, seed: int = 0, open_questions: Sequence[str] | None = None
+) -> Verdict:
+    """Compare a posterior with `n` fresh values each of the source and of the conditions of its problem.
+
+    `open_questions` are the reasons why `u` is not determined, if they are known already.
+    """
     _check_problem(posterior, problem)
-    open_questions = undetermined(problem, posterior.observations)
+    if open_questions is None:
+        open_questions = undetermined(problem, posterior.observations)
     fresh = problem.fresh(n, seed=seed, purpose="check")
     inside = problem.interior(n, seed)
     size, error_u = error_of_u(posterior, problem.interior(POINTS_OF_THE_ERROR, seed))
@@ -88,13 +95,12 @@ def check(posterior: Posterior, problem: Any, n: int = 500, seed: int = 0) -> Ve
     )
 
 
-def judged_by_the_data(posterior: Posterior, domain: Domain) -> Verdict:
+def judged_by_the_data(posterior: Posterior, open_questions: Sequence[str]) -> Verdict:
     """The verdict where there are no fresh values: each value, and each cluster of values, against all others.
 
     Training has seen these values, so error bars that had to be widened much for them are not trusted. The error of `u`
     is estimated at the points of the data.
     """
-    open_questions = undetermined(domain, posterior.observations)
     size, error_u = error_of_u(posterior, np.concatenate([np.asarray(o.points) for o in posterior.observations]))
     widened = 1.0 if posterior.calibration is None else float(np.max(np.asarray(posterior.calibration.factors)))
     off = (
@@ -121,9 +127,13 @@ def _left_out(
     posterior: Posterior, item: Observation, found: Sequence[Compared], widened: float, size: float
 ) -> Comparison:
     """Single values and clusters of values of one observation that were left out; the worse of the two."""
+    points = np.asarray(item.points)
+    parts = clusters(points * np.asarray(posterior.model.kernel.components[0].normalisation.scale))
+    middles = np.stack([np.mean(points[part], axis=0) for part in parts])
+    name = "u" if item.of_values else item.name
     each = [
-        _compared(item, c._replace(parts=widened**2 * c.parts), size, "u" if item.of_values else item.name)
-        for c in found
+        _compared(item, c._replace(parts=widened**2 * c.parts), size, name, where)
+        for c, where in zip(found, (points, middles))
     ]
     return max(each, key=lambda comparison: comparison.z_rms)
 
@@ -175,7 +185,7 @@ def _check_problem(posterior: Posterior, problem: Any) -> None:
 
 def _comparison(posterior: Posterior, fresh: Observation, inside: np.ndarray | None, size_of_u: float) -> Comparison:
     found = posterior.compared(fresh, inside)
-    return _compared(fresh, found, size_of_u, "u" if fresh.of_values else fresh.name)
+    return _compared(fresh, found, size_of_u, "u" if fresh.of_values else fresh.name, np.asarray(fresh.points))
 
 
 def _inside(posterior: Posterior, fresh: Sequence[Observation], places: np.ndarray, size: float) -> Comparison | None:
@@ -212,7 +222,8 @@ def _some(item: Observation, count: int) -> Observation:
     return Observation(item.operator, np.asarray(item.points)[kept], np.asarray(item.values)[kept], "exact", item.name)
 
 
-def _compared(item: Observation, found: Compared, size_of_u: float, name: str) -> Comparison:
+def _compared(item: Observation, found: Compared, size_of_u: float, name: str, places: np.ndarray) -> Comparison:
+    """Errors of values of an observation, or of means of them, that belong to these places."""
     truth, variance = np.asarray(item.values), found.variance + found.noise
     own, expected = float(np.sqrt(np.mean(truth**2))), size_of_u * float(responses([item])[0])
     # Values that are zero, or nearly, have no size of their own.
@@ -222,13 +233,13 @@ def _compared(item: Observation, found: Compared, size_of_u: float, name: str) -
     worst = int(np.argmax(errors))
     return Comparison(
         name=name,
-        points=len(item),
+        points=len(places),
         size=size,
         error=float(np.sqrt(np.mean(errors**2))),
         claimed=float(np.sqrt(np.mean(variance))) / size,
         z_rms=float(np.sqrt(np.average(z**2, weights=found.weight))),
         coverage=float(np.average(np.abs(z) <= WIDTH, weights=found.weight)),
-        worst=tuple(np.asarray(item.points)[worst].tolist()),
+        worst=tuple(places[worst].tolist()),
         worst_error=float(errors[worst]),
     )
 

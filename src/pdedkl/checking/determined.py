@@ -20,15 +20,18 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from scipy.linalg import cholesky, solve_triangular
 
+from ..compilation import compiled_quickly
 from ..domain import TIME, Domain
-from ..inference import condition
 from ..inference.engines import ClosedForm
 from ..kernels import Kernel, ard
 from ..model import Model
 from ..observations import Observation
 from ..operators import Operator, identity, parameters_of
-from ..regions import Region
+from ..operators.normals import GivenNormals
+from ..regions import Piece, Region
 from ..sampling import draw
 
 # The plain kernel can tell in up to this many dimensions.
@@ -40,6 +43,9 @@ NOISE = 1e-4
 # `u` is not determined if its standard deviation, relative to the prior, is above the first number and this many times
 # what it would be with values on all faces; or if it is above the second number.
 OPEN, TIMES, VAST = 5e-4, 10.0, 3e-2
+
+# Values on a face stand for all of it if they are spread over this fraction of its width.
+COVERED = 0.4
 
 # Points at which operators are applied to a constant.
 FEW = 16
@@ -80,13 +86,66 @@ def level_is_free(rows: Rows) -> bool:
 
 def _by_data(domain: Domain, data: Sequence[Observation]) -> tuple[str, ...]:
     operators = [item.operator for item in data]
-    if all(item.of_values for item in data) or not _can_tell(domain, operators):
+    if all(item.of_values for item in data) or parameters_of(operators):
         return ()
     if level_is_free([(item.operator, np.asarray(item.points)) for item in data]):
         return (LEVEL,)
-    rows = [(item.operator, np.asarray(item.points)[:: max(1, len(item) // SOURCE_ROWS)]) for item in data]
-    places = np.concatenate([points for operator, points in rows if operator.order > 0])[:PLACES]
-    return tuple(_left_open(domain, rows, places))
+    if not _can_tell(domain, operators):
+        return ()
+    highest = max(operator.order for operator in operators)
+    on_faces = [on_any_face(domain, np.asarray(item.points)) for item in data]
+    boxed = all(bool(np.all(on)) for item, on in zip(data, on_faces) if item.operator.order < highest)
+    places = np.concatenate([np.asarray(item.points) for item in data if item.operator.order == highest])[:PLACES]
+    rows = [row for item in data for row in _as_stated(domain, item, item.operator.order == highest, boxed)]
+    return tuple(_left_open(domain, rows, places, dense=boxed))
+
+
+def _as_stated(domain: Domain, item: Observation, equation: bool, boxed: bool) -> Rows:
+    """Many rows of what an observation stands for: the box of its points for the equation, else the faces they are on.
+
+    How many values were observed is another question than what they are of. Where some lie on no face, any shape may be
+    meant, and all points are taken as they are.
+    """
+    points, rng = np.asarray(item.points), np.random.default_rng(0)
+    own = [(item.operator, points[:: max(1, len(points) // SOURCE_ROWS)])]
+    if not boxed or _at_its_points_alone(item.operator):
+        return own
+    if equation:
+        many = draw(domain.interior, SOURCE_ROWS, rng, "sobol")
+        inside = np.all((many >= points.min(axis=0)) & (many <= points.max(axis=0)), axis=1)
+        return [*own, (item.operator, many[inside])] if np.any(inside) else own
+    found = [points]
+    regions = [Region(domain, (piece,), "") for piece in domain_pieces(domain)]
+    on = np.asarray([region.contains(points) for region in regions])
+    for region, there in zip(regions, on):
+        # A point of an edge lies on two faces, and shows neither.
+        alone, many = points[there & (on.sum(axis=0) == 1)], draw(region, ROWS, rng, "sobol")
+        if len(alone) > 1 and np.any(np.ptp(alone, axis=0) >= COVERED * (domain.upper - domain.lower)):
+            found.append(many)
+    return [(item.operator, np.concatenate(found))]
+
+
+def _at_its_points_alone(operator: Operator) -> bool:
+    """Whether an operator is known only at its own points, by a list of normals."""
+    given = lambda node: isinstance(node, GivenNormals)
+    return any(map(given, jax.tree.leaves(operator, is_leaf=given)))
+
+
+def domain_pieces(domain: Domain) -> list[Piece]:
+    """All faces and spheres of a domain, those of time included."""
+    found = []
+    for name in domain.names:
+        x = domain.coordinates(name)
+        if domain.ball_at(x.indices[0]) is not None:
+            found.append(Piece(x.indices))
+        else:
+            found += [Piece((i,), side) for i in x.indices for side in ("lower", "upper")]
+    return found
+
+
+def on_any_face(domain: Domain, points: np.ndarray) -> np.ndarray:
+    """Which points lie on a face or a sphere."""
+    return np.any([Region(domain, (piece,), "").contains(points) for piece in domain_pieces(domain)], axis=0)
 
 
 def _can_tell(domain: Domain, operators: Sequence[Operator]) -> bool:
@@ -117,12 +176,18 @@ def _stated(problem: Any) -> Rows:
     ]
 
 
-def _left_open(domain: Domain, stated: Rows, places: np.ndarray) -> list[str]:
-    """What the plain kernel finds: at most one sentence."""
-    rng = np.random.default_rng(1)
-    faces = np.concatenate([draw(face, ROWS, rng, "sobol") for face in _faces(domain)])
+def _left_open(domain: Domain, stated: Rows, places: np.ndarray, dense: bool = True) -> list[str]:
+    """What the plain kernel finds: at most one sentence.
+
+    If the rows are not dense, much may be left because they are few. So they are compared with as many on the faces.
+    """
+    rng, all_faces = np.random.default_rng(1), _faces(domain)
+    few = sum(len(points) for operator, points in stated if operator.order < max(op.order for op, _ in stated))
+    count = ROWS if dense else min(ROWS, max(1, few // len(all_faces)))
+    faces = np.concatenate([draw(face, count, rng, "sobol") for face in all_faces])
     left, with_faces = left_of_u(domain, stated, faces, places)
-    if left > VAST or (left > OPEN and left > TIMES * with_faces):
+    many_times = left > TIMES * with_faces
+    if (left > VAST or (left > OPEN and many_times)) if dense else (left > VAST and many_times):
         return [
             f"The equation and conditions leave u open: {left:.1%} of a smooth function of its size would go "
             f"unnoticed ({with_faces:.1g} of it if u were known on all faces). Add conditions, or measurements of u, "
@@ -132,28 +197,33 @@ def _left_open(domain: Domain, stated: Rows, places: np.ndarray) -> list[str]:
 
 
 def left_of_u(domain: Domain, stated: Rows, faces: np.ndarray, places: np.ndarray) -> tuple[float, float]:
-    """The standard deviation of `u` at the places, relative to the prior: with the stated rows, and with faces too.
+    """The standard deviation of `u` at the places, relative to the prior: with the stated rows, and with faces too."""
+    operators, points = zip(*stated, (identity, faces))
+    gram, cross = map(np.asarray, _covariances(plain_kernel(domain), operators, points, places))
+    size = np.sqrt(np.maximum(np.diagonal(gram), np.finfo(float).tiny))
+    gram, cross = gram / np.outer(size, size), cross / size
 
-    Rows on the faces are there in both cases, once with so much noise that they tell nothing: one compiled program
-    serves both.
-    """
-    kernel, engine = plain_kernel(domain), ClosedForm()
-    rows = [*stated, (identity, faces)]
-    sizes = []
-    for operator, points in rows:
-        variance = engine.diagonal(engine.parameters(kernel), engine.rows(kernel, operator, jnp.asarray(points)))
-        sizes.append(np.sqrt(np.maximum(np.asarray(variance), np.finfo(float).tiny)))
+    def left(n: int) -> float:
+        factor = cholesky(gram[:n, :n] + NOISE**2 * np.eye(n), lower=True)
+        explained = np.sum(solve_triangular(factor, cross[:, :n].T, lower=True) ** 2, axis=0)
+        return float(np.sqrt(np.mean(np.maximum(1 - explained, 0.0))))
 
-    def left(of_faces: float) -> float:
-        levels = [NOISE * size for size in sizes[:-1]] + [np.full(len(faces), of_faces)]
-        data = [
-            Observation(operator, points, np.zeros(len(points)), level)
-            for (operator, points), level in zip(rows, levels)
-        ]
-        found = condition(Model(kernel, data), data, solver="dense").predict(places)
-        return float(np.sqrt(np.mean(found.variance)))
+    return left(len(gram) - len(faces)), left(len(gram))
 
-    return left(1e6), left(NOISE)
+
+@compiled_quickly
+def _covariances(
+    kernel: Kernel, operators: tuple[Operator, ...], points: tuple[np.ndarray, ...], places: np.ndarray
+) -> tuple[Array, Array]:
+    """The prior covariances of all rows, and those of `u` at the places with them."""
+    engine = ClosedForm()
+    parameters = engine.parameters(kernel)
+    rows = [engine.rows(kernel, operator, jnp.asarray(q)) for operator, q in zip(operators, points)]
+    u = engine.rows(kernel, identity, jnp.asarray(places))
+    count = range(len(rows))
+    upper = {(i, j): engine.block(parameters, rows[i], rows[j]) for i in count for j in count if i <= j}
+    gram = jnp.block([[upper[i, j] if i <= j else upper[j, i].T for j in count] for i in count])
+    return gram, jnp.concatenate([engine.block(parameters, u, part) for part in rows], axis=1)
 
 
 def interior(domain: Domain) -> np.ndarray:

@@ -162,7 +162,7 @@ class Comparing:
         for item in self.observations:
             noise = np.broadcast_to(np.asarray(item.noise_variance(self.model.log_noise)), len(item))
             rows = []
-            for part in _clusters(np.asarray(item.points) * np.asarray(normalisation.scale)):
+            for part in clusters(np.asarray(item.points) * np.asarray(normalisation.scale)):
                 members = begin + part
                 covariance = np.linalg.inv(precision[np.ix_(members, members)])
                 errors, of_noise = np.mean(covariance @ alpha[members]), np.mean(noise[part]) / len(part)
@@ -248,7 +248,7 @@ def _some(points: np.ndarray, count: int) -> np.ndarray:
     return points[np.unique(np.linspace(0, len(points) - 1, count).astype(int))]
 
 
-def _clusters(points: np.ndarray) -> list[np.ndarray]:
+def clusters(points: np.ndarray) -> list[np.ndarray]:
     """Indices of neighbours, about `CLUSTER` in each part: halves along the widest coordinate, again and again."""
     parts = [np.arange(len(points))]
     while len(parts[0]) > CLUSTER or (len(parts) == 1 and len(points) > 1):

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..checking.determined import LEVEL, level_is_free
+from ..checking.determined import LEVEL, domain_pieces, level_is_free, on_any_face
 from ..domain import TIME, Domain
 from ..operators import Operator, parameters_of
 from ..operators.base import Identity
@@ -134,7 +134,7 @@ def _faces(problem: Any) -> Iterator[Finding]:
     domain, closed = problem.domain, _closed(problem)
     missing = [
         piece
-        for piece in _all_pieces(domain)
+        for piece in domain_pieces(domain)
         if piece.indices[0] not in _times(domain) and piece not in closed and _needed(problem, piece)
     ]
     if not missing:
@@ -207,11 +207,7 @@ def _readable(problem: Any) -> bool:
 def _own_points(problem: Any) -> bool:
     """Whether conditions or measurements are given at points that do not lie on faces: then any shape may be meant."""
     given = [s.where for s in problem.statements if not isinstance(s.where, Region)]
-    return any(not np.all(_on_faces(problem.domain, points)) for points in given)
-
-
-def _on_faces(domain: Domain, points: np.ndarray) -> np.ndarray:
-    return np.any([Region(domain, (piece,), "").contains(points) for piece in _all_pieces(domain)], axis=0)
+    return any(not np.all(on_any_face(problem.domain, points)) for points in given)
 
 
 def _closed(problem: Any) -> dict[Piece, list[Operator]]:
@@ -221,7 +217,7 @@ def _closed(problem: Any) -> dict[Piece, list[Operator]]:
         if isinstance(s.where, Region):
             pieces: Sequence[Piece] = s.where.pieces
         else:
-            every = _all_pieces(problem.domain)
+            every = domain_pieces(problem.domain)
             pieces = [p for p in every if np.any(Region(problem.domain, (p,), "").contains(s.where))]
         across = not s.operator.local
         for piece in pieces:
@@ -282,17 +278,6 @@ def _coefficients(operator: Operator, domain: Domain, points: np.ndarray) -> Coe
 
 def _times(domain: Domain) -> list[int]:
     return [i for name in domain.names if name in TIME for i in domain.coordinates(name).indices]
-
-
-def _all_pieces(domain: Domain) -> list[Piece]:
-    found = []
-    for name in domain.names:
-        x = domain.coordinates(name)
-        if domain.ball_at(x.indices[0]) is not None:
-            found.append(Piece(x.indices))
-        else:
-            found += [Piece((i,), side) for i in x.indices for side in ("lower", "upper")]
-    return found
 
 
 def _named(domain: Domain, piece: Piece) -> str:

@@ -117,7 +117,7 @@ class Problem(Shown):
         self._set("equation", self.equation or f"{applied(self.operator)} = f")
         self._set("silenced", _read_names(self.silenced))
         for finding in self.lint():
-            warnings.warn(f"{self.name}: {finding.text} [{finding.name}]", ProblemWarning, stacklevel=4)
+            warnings.warn(f"{self.name}: {finding.text} [{finding.name}]", ProblemWarning, stacklevel=3)
 
     def sample(
         self,

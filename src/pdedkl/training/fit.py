@@ -31,7 +31,7 @@ from .phases import Trainer
 from .recipes import Default, Options
 from .robust import robust_weights, with_weights
 from .scales import about, constant_part, data_scales, signal_variance, without_rounding
-from .starts import subsample, with_constant
+from .starts import kept, subsample, with_constant
 from .validation import Validation
 
 MODELS = ("dkl", "linear", "gp")
@@ -260,8 +260,10 @@ def fit(
         trainer = Trainer(journal, monitor)
         with monitor.interruptible():
             if any(isinstance(item.noise, Learned) and item.noise.robust for item in part):
-                weights = robust_weights(domain, part, options, trainer)
-                part, given = with_weights(part, weights), with_weights(given, weights)
+                parts = kept(found, plan["trained_values"], seed)
+                weights = robust_weights(domain, found, parts, options, trainer)
+                given, found = with_weights(given, weights), with_weights(found, weights)
+                part = subsample(found, plan["trained_values"], seed)
             run = (Paper if recipe == "paper" else Default)(domain, part, options, trainer)
             best = run.run()
     trained = with_constant(best.trained.model, constant)
@@ -274,9 +276,9 @@ def fit(
         known = new_values(CALIBRATING_POINTS, seed=seed, purpose="calibration") if new_values else ()
         posterior = posterior.calibrated(known, narrow=not open_questions)
     if hasattr(problem, "fresh"):
-        posterior = replace(posterior, verdict=check(posterior, problem, seed=seed))
+        posterior = replace(posterior, verdict=check(posterior, problem, seed=seed, open_questions=open_questions))
     else:
-        posterior = replace(posterior, verdict=judged_by_the_data(posterior, domain))
+        posterior = replace(posterior, verdict=judged_by_the_data(posterior, open_questions))
     log = monitor.log()
     report = Training(
         recipe=recipe,

@@ -167,7 +167,7 @@ class Default:
 
     @property
     def _ended(self) -> bool:
-        return self.trainer.ended() or self.best.explained
+        return self.best.explained or self.trainer.ended()
 
     @property
     def best(self) -> Candidate:

@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..domain import Domain
-from ..inference import condition
+from ..inference import Posterior, condition
+from ..inference.calibration import Compared
 from ..observations import Learned, Observation
 from . import starts
 from .objective import Objective
@@ -34,11 +35,19 @@ SETTLED = 0.02
 
 
 def robust_weights(
-    domain: Domain, observations: Sequence[Observation], options: Options, trainer: Trainer
-) -> dict[str, np.ndarray]:
-    """The weights of each robust observation, by its name."""
-    data = tuple(observations)
-    weights = {item.name: np.ones(len(item)) for item in data if _robust(item)}
+    domain: Domain,
+    observations: Sequence[Observation],
+    parts: Sequence[np.ndarray],
+    options: Options,
+    trainer: Trainer,
+) -> list[np.ndarray | None]:
+    """The weights of the values of each observation; `None` where it is not robust.
+
+    Only the values in `parts` are trained on. All others are compared with what these predict.
+    """
+    every = tuple(observations)
+    data = tuple(starts.taken(item, part) for item, part in zip(every, parts))
+    weights = [np.ones(len(item)) if _robust(item) else None for item in data]
     model = starts.model_of(
         starts.on_inputs(domain, signal_variance(data), options.profile, 0.5), data, engine=options.engine
     )
@@ -47,31 +56,44 @@ def robust_weights(
         objective = Objective(model, data, options.strength)
         trained = trainer.alternate(f"weights of values, turn {turn}", objective, ROUNDS, first_look=True)
         model = trained.model
-        found = condition(model, data, solver="dense").left_out()
-        new = {item.name: _weights(item, left) for item, left in zip(data, found) if _robust(item)}
-        change = max(float(np.max(np.abs(new[name] - weights[name]))) for name in weights)
+        left = condition(model, data, solver="dense").left_out()
+        new = [_weights(item, found) if _robust(item) else None for item, found in zip(data, left)]
+        change = max(float(np.max(np.abs(a - b))) for a, b in zip(new, weights) if a is not None and b is not None)
         weights = new
         if change < SETTLED or trainer.ended():
             break
-    return weights
+    if all(len(item) == len(part) for item, part in zip(every, parts)):
+        return weights
+    posterior = condition(model, with_weights(data, weights), solver="dense")
+    whole = [_of_all(posterior, item) if _robust(item) else None for item in every]
+    for found, part, known in zip(whole, parts, weights):
+        if found is not None:
+            found[part] = known
+    return whole
 
 
-def with_weights(observations: Sequence[Observation], weights: dict[str, np.ndarray]) -> tuple[Observation, ...]:
+def with_weights(observations: Sequence[Observation], weights: Sequence[np.ndarray | None]) -> tuple[Observation, ...]:
     """The same observations, with these weights of their values."""
+    return tuple(
+        item
+        if found is None
+        else eqx.tree_at(lambda o: o.weights, item, jnp.asarray(found), is_leaf=lambda node: node is None)
+        for item, found in zip(observations, weights)
+    )
 
-    def weighted(item: Observation) -> Observation:
-        return eqx.tree_at(
-            lambda o: o.weights, item, jnp.asarray(weights[item.name]), is_leaf=lambda node: node is None
-        )
 
-    return tuple(weighted(item) if item.name in weights else item for item in observations)
+def _of_all(posterior: Posterior, item: Observation) -> np.ndarray:
+    """The weights of values as if none of them had been conditioned on."""
+    found = posterior.compared(item)
+    noise = np.asarray(item.noise_variance(posterior.model.log_noise))
+    return _weights(item, found._replace(noise=noise))
 
 
 def _robust(item: Observation) -> bool:
     return isinstance(item.noise, Learned) and item.noise.robust
 
 
-def _weights(item: Observation, left) -> np.ndarray:
+def _weights(item: Observation, left: Compared) -> np.ndarray:
     """`(ν + 1)/(ν + z²)`, where `z` is relative to the noise that the value would have with weight one."""
     known = np.ones(len(item)) if item.weights is None else np.asarray(item.weights)
     z2 = left.errors**2 / np.maximum(left.variance + left.noise * known, np.finfo(float).tiny)

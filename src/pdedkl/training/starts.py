@@ -199,16 +199,24 @@ def with_constant(model: Model, constant: float) -> Model:
 
 def subsample(observations: Sequence[Observation], most: int, seed: int) -> tuple[Observation, ...]:
     """A random part of each observation: the same fraction of each, together about `most` points."""
+    if sum(map(len, observations)) <= most:
+        return tuple(observations)
+    return tuple(taken(item, part) for item, part in zip(observations, kept(observations, most, seed)))
+
+
+def kept(observations: Sequence[Observation], most: int, seed: int) -> list[np.ndarray]:
+    """Which values `subsample` takes of each observation, as indices."""
     total = sum(map(len, observations))
     if total <= most:
-        return tuple(observations)
+        return [np.arange(len(item)) for item in observations]
     rng = np.random.default_rng(seed)
-    out = []
-    for item in observations:
-        kept = np.sort(rng.choice(len(item), max(1, round(len(item) * most / total)), replace=False))
-        parts = lambda node, kept=kept, item=item: (
-            node[kept] if eqx.is_array(node) and node.ndim and node.shape[0] == len(item) else node
-        )
-        arrays = jax.tree.map(parts, (item.points, item.values, item.noise))
-        out.append(eqx.tree_at(lambda o: (o.points, o.values, o.noise), item, arrays))
-    return tuple(out)
+    counts = [max(1, round(len(item) * most / total)) for item in observations]
+    return [np.sort(rng.choice(len(item), count, replace=False)) for item, count in zip(observations, counts)]
+
+
+def taken(item: Observation, part: np.ndarray) -> Observation:
+    """Some values of an observation, with their noise and their weights."""
+    of_each = lambda node: eqx.is_array(node) and node.ndim and node.shape[0] == len(item)
+    fields = lambda o: (o.points, o.values, o.noise, o.weights)
+    arrays = jax.tree.map(lambda node: node[part] if of_each(node) else node, fields(item))
+    return eqx.tree_at(fields, item, arrays, is_leaf=lambda node: node is None)

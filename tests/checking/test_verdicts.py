@@ -1,0 +1,113 @@
+"""The verdict that a fit ends with, and the warning that goes with it."""
+
+from __future__ import annotations
+
+import warnings
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pdedkl as pk
+from pdedkl.checking.check import judged_by_the_data
+from pdedkl.inference.comparing import clusters
+
+LINE = pk.Domain(x=(0, 1), t=(0, 0.2))
+X, T = LINE.coordinates("x"), LINE.coordinates("t")
+HEAT = pk.D(T) - pk.Laplacian(X)
+
+
+def cooling(q):
+    """A part of it is zero on the walls, so that nothing but the initial values could show it."""
+    hidden = jnp.exp(-(jnp.pi**2) * q[1]) * jnp.sin(jnp.pi * q[0])
+    return jnp.exp(-4 * q[1]) * jnp.sin(2 * q[0] + 1.0) + 0.3 * hidden
+
+
+@pytest.fixture(scope="module")
+def without_initial():
+    """Heat without an initial condition, and what was heard while it was solved."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        problem = pk.Problem(LINE, HEAT, 0.0, [pk.Dirichlet(LINE.boundary(X), cooling)])
+        posterior = pk.fit(problem, problem.sample(20, 12, seed=1), model="gp")
+    return problem, posterior, heard
+
+
+def test_what_is_not_determined_is_said_with_the_remedy(without_initial):
+    _, posterior, heard = without_initial
+    verdict = posterior.verdict
+    assert verdict.status == "undetermined" and not verdict.calibrated
+    assert any("Initial(t, value=…)" in reason for reason in verdict.reasons)
+    assert verdict.to_json()["status"] == "undetermined" and str(verdict).startswith("Undetermined")
+    (warned,) = [w for w in heard if w.category is pk.FitWarning]
+    assert warned.filename == __file__ and "Initial(t, value=…)" in str(warned.message)
+
+
+def test_error_bars_cover_what_is_not_determined(without_initial):
+    problem, posterior, _ = without_initial
+    q = problem.interior(200, seed=5)
+    truth = np.asarray([cooling(p) for p in q])
+    predicted = posterior.predict(q)
+    z = (predicted.mean - truth) / predicted.std
+    assert np.sqrt(np.mean(z**2)) < 3
+    assert posterior.verdict.error_u > 0.03
+
+
+def test_a_posterior_that_was_only_conditioned_is_unchecked():
+    data = [pk.Observation(pk.identity, np.asarray([[0.5, 0.1]]), [1.0], 0.1)]
+    verdict = pk.condition(pk.ard(LINE), data).verdict
+    assert verdict.status == "unchecked" and not verdict.calibrated and np.isnan(verdict.error_u)
+    assert "check(problem)" in verdict.reasons[0]
+
+
+# ── bare domains ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+INTERVAL = pk.Domain(x=(0, 1))
+Q = np.linspace(0, 1, 30)[:, None]
+
+
+def measured(noise=0.02):
+    return np.sin(6 * Q[:, 0]) + noise * np.random.default_rng(0).normal(size=30)
+
+
+@pytest.fixture(scope="module")
+def curve():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pk.FitWarning)
+        return pk.fit(INTERVAL, [pk.Observation(pk.identity, Q, measured())], model="gp")
+
+
+def test_on_a_bare_domain_left_out_values_are_the_judge(curve):
+    verdict = curve.verdict
+    assert verdict.status == "calibrated" and verdict.compared_with == "left-out values"
+    (comparison,) = verdict.comparisons
+    assert comparison.name == "u" and 0.6 < comparison.z_rms < 1.5
+    assert "keep some measured values back" in verdict.advice
+    error = curve.predict(Q).mean - np.sin(6 * Q[:, 0])
+    size = np.sqrt(np.mean(np.sin(6 * Q[:, 0]) ** 2))
+    assert 0.3 < verdict.error_u / (np.sqrt(np.mean(error**2)) / size) < 3
+
+
+def test_the_worst_left_out_cluster_is_named_by_its_place():
+    step = np.where(Q[:, 0] < 0.62, 0.0, 1.0)
+    stiff = pk.condition(pk.ard(INTERVAL, variance=1.0, lengthscale=1.0), [pk.Observation(pk.identity, Q, step, 0.01)])
+    (comparison,), (left,) = judged_by_the_data(stiff, ()).comparisons, stiff.left_out_clusters()
+    middles = [np.mean(Q[part]) for part in clusters(Q)]
+    assert comparison.points == len(middles) == len(left.errors)
+    assert comparison.worst == pytest.approx([middles[np.argmax(np.abs(left.errors))]])
+
+
+def test_error_bars_that_had_to_be_widened_much_are_not_trusted():
+    stiff = pk.condition(
+        pk.ard(INTERVAL, variance=1.0, lengthscale=5.0), [pk.Observation(pk.identity, Q, measured(), 0.01)]
+    )
+    verdict = judged_by_the_data(stiff.calibrated(), ())
+    assert verdict.status == "not calibrated" and "widened" in verdict.reasons[0]
+
+
+def test_values_that_all_others_contradict_are_named(curve):
+    wrong = measured()
+    wrong[7] += 3.0
+    posterior = pk.condition(curve.model, [pk.Observation(pk.identity, Q, wrong, name="u")])
+    reasons = " ".join(judged_by_the_data(posterior, ()).reasons)
+    assert "7" in reasons and "robust" in reasons
