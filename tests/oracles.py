@@ -24,6 +24,13 @@ QUICK = {
     "xla_cpu_use_fusion_emitters": False,
 }
 quick_jit = partial(eqx.filter_jit, compiler_options=QUICK)
+
+
+def at_points(function, points):
+    """Values of a function of one point at many, as one program: eagerly, every operation would be one of its own."""
+    return quick_jit(jax.vmap(function))(jnp.asarray(points))
+
+
 # XLA's defaults, whatever `XLA_FLAGS` says.
 OPTIMISED = {
     "xla_backend_optimization_level": 3,
