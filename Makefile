@@ -28,15 +28,13 @@ lint: $(VENV)/ready
 types: $(VENV)/ready
 	$(VENV)/bin/mypy
 
-# Kernels and programs are tested as users have them. The rest is compiled without optimisation, in half the time: most of
-# a test's time is compilation.
-OPTIMISED := $(addprefix tests/,kernels test_compilation.py test_determinism.py)
+# Most of a test's time is compilation, so tests compile without optimisation, in half the time. What has to be tested as
+# users have it asks for optimisation by itself (`oracles.as_users_have_it`).
 QUICK := --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 \
-	--xla_llvm_disable_expensive_passes=true
+	--xla_llvm_disable_expensive_passes=true --xla_cpu_parallel_codegen_split_count=1
 
 unit: $(VENV)/ready
-	$(RUN) -m pytest -n 2 --dist worksteal $(OPTIMISED)
-	XLA_FLAGS="$(QUICK)" $(RUN) -m pytest -n 2 --dist worksteal tests $(addprefix --ignore=,$(OPTIMISED))
+	XLA_FLAGS="$(QUICK)" $(RUN) -m pytest -n 2 --dist worksteal
 
 # Lint, types, and the tests that neither train nor start processes: for use while writing.
 SLOW := $(addprefix tests/,benchmarks checking cli embeddings fuzz inference kernels reports runs training test_compilation.py \

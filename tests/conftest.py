@@ -3,6 +3,7 @@
 What one process of a test run compiles, the others load: most of the time of the tests is compilation.
 """
 
+import gc
 import os
 import shutil
 import tempfile
@@ -19,6 +20,10 @@ CHECKED = ["pdedkl.embeddings", "pdedkl.inference", "pdedkl.kernels", "pdedkl.me
 
 with install_import_hook(CHECKED, "shape_checks.typechecker"):
     import pdedkl.api  # noqa: F401
+
+# Tracing makes many objects, few of which are garbage: looking for it seldom saves a twentieth of the time.
+gc.freeze()
+gc.set_threshold(50_000, 20, 50)
 
 
 def pytest_sessionfinish(session):

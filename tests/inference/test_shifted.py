@@ -91,9 +91,9 @@ def observations(noise=1e-3):
     speed = pk.Parameter("k", 1.0, positive=True)
     jump, kink = pk.identity - PERIOD, pk.D(X[0]) - PERIOD @ (speed * pk.D(X[0]))
     return (
-        pk.Observation(pk.identity, inside, jax.vmap(truth)(inside), noise, name="u"),
-        pk.Observation(jump, face, jax.vmap(jump(truth))(face), noise, name="jump"),
-        pk.Observation(kink, face, jax.vmap(kink(truth))(face), pk.Learned("kink", 0.01), name="kink"),
+        pk.Observation(pk.identity, inside, oracles.at_points(truth, inside), noise, name="u"),
+        pk.Observation(jump, face, oracles.at_points(jump(truth), face), noise, name="jump"),
+        pk.Observation(kink, face, oracles.at_points(kink(truth), face), pk.Learned("kink", 0.01), name="kink"),
     )
 
 
@@ -125,7 +125,7 @@ def test_a_posterior_is_periodic_where_it_was_told_so():
     # The operator itself is predicted too: the same mean, the variance of a difference.
     predicted = posterior.predict(face, jump)
     np.testing.assert_allclose(predicted.mean, between(face), atol=1e-9)
-    np.testing.assert_allclose(predicted.mean, jax.vmap(jump(posterior.mean))(face), atol=1e-9)
+    np.testing.assert_allclose(predicted.mean, oracles.at_points(jump(posterior.mean), face), atol=1e-9)
     joint = posterior.covariance(np.concatenate([face, face - np.asarray([2.0, 0.0])]))
     difference = np.concatenate([np.eye(4), -np.eye(4)])
     np.testing.assert_allclose(posterior.covariance(face, jump), difference.T @ joint @ difference, atol=1e-9)
