@@ -156,6 +156,23 @@ class Model(Shown, eqx.Module):
         """
         return bind(operator, self.coefficients) if self.coefficients else operator
 
+    def with_noise(self, log_noise: dict[str, Array]) -> Model:
+        """The same model with other noise levels.
+
+        **Arguments:**
+
+        - `log_noise`: logarithms of standard deviations by name, for all levels of the model.
+
+        **Returns:** a `Model`.
+
+        !!! example
+            ```python
+            model = pk.Model(pk.ard(domain), pk.Observation(pk.identity, points, values))
+            less = model.with_noise({name: level - 1 for name, level in model.log_noise.items()})
+            ```
+        """
+        return eqx.tree_at(lambda m: m.log_noise, self, log_noise) if log_noise else self
+
     def noise(self) -> dict[str, float]:
         """The learned noise levels.
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pdedkl as pk
-from pdedkl.training.scales import NOISE_OF_EXACT, data_scales
+from pdedkl.scales import NOISE_OF_EXACT, data_scales
 
 SQUARE = pk.Domain(x=[(-1, 1)] * 2)
 X = SQUARE.coordinates("x")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pdedkl as pk
+from pdedkl.scales import NOISE_OF_EXACT, data_scales, signal_variance
 from pdedkl.training import objective as module
 from pdedkl.training import starts
 from pdedkl.training.objective import (
@@ -21,8 +22,7 @@ from pdedkl.training.objective import (
     value_and_gradient,
     weights_of,
 )
-from pdedkl.training.scales import NOISE_OF_EXACT, data_scales, signal_variance
-from pdedkl.training.starts import model_of, with_noise
+from pdedkl.training.starts import model_of
 
 DOMAIN = pk.Domain(x=[(0.0, 2.0)], t=(-1.0, 1.0))
 X, T = DOMAIN.coordinates()
@@ -175,7 +175,7 @@ def test_the_noise_of_zeros_has_a_ceiling():
     most = NOISE_OF_EXACT * data_scales(data)["u"]
     levels = []
     for wanted in (-20.0, -5.0, 0.0, 20.0):
-        objective = Objective(with_noise(MODEL, MODEL.log_noise | {"u": jnp.asarray(wanted)}), data)
+        objective = Objective(MODEL.with_noise(MODEL.log_noise | {"u": jnp.asarray(wanted)}), data)
         noise = objective.model(objective.start()).noise()
         levels.append(noise["u"])
         assert noise["f"] == pytest.approx(0.2, rel=1e-3)
@@ -204,7 +204,7 @@ def test_noise_has_a_smooth_floor():
     for name in ("u", "f"):
         levels = []
         for wanted in (0.0, -10.0, -20.0, -100.0, -1e4):
-            start = with_noise(MODEL, MODEL.log_noise | {name: jnp.asarray(wanted)})
+            start = MODEL.with_noise(MODEL.log_noise | {name: jnp.asarray(wanted)})
             objective = Objective(start, OBSERVATIONS)
             levels.append(float(objective.model(objective.start()).log_noise[name]))
         assert abs(levels[0]) < 1e-4 and np.all(np.diff(levels) <= 0)

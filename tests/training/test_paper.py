@@ -9,9 +9,9 @@ import pytest
 import ridge
 
 import pdedkl as pk
+from pdedkl.scales import data_scales
 from pdedkl.training.objective import Objective
 from pdedkl.training.paper import OPTIMISER, _adam_step, combined_variance, mean_distances
-from pdedkl.training.scales import data_scales
 from pdedkl.training.starts import model_of
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import pdedkl as pk
-from pdedkl.training.scales import signal_variance
+from pdedkl.scales import signal_variance
 
 DOMAIN = pk.Domain(x=[(0.0, 1.0)] * 2)
 X = DOMAIN.coordinates("x")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pdedkl as pk
-from pdedkl.training.scales import (
+from pdedkl.scales import (
     NOISE_OF_EXACT,
     about,
     conditions,

@@ -22,9 +22,8 @@ from ..inference.comparing import clusters
 from ..inference.residuals import error_inside
 from ..inference.solver import Factorised
 from ..observations import Learned, Observation
+from ..scales import responses
 from ..shown import over
-from ..training.scales import responses
-from ..training.starts import with_noise
 from ..verdicts import ROUNDING, Comparison, Verdict
 from .determined import undetermined
 
@@ -267,7 +266,7 @@ def _noisy(item: Observation) -> bool:
 
 
 def _with_a_tenth_of_the_noise(posterior: Posterior) -> Posterior:
-    model = with_noise(posterior.model, {name: v + np.log(0.1) for name, v in posterior.model.log_noise.items()})
+    model = posterior.model.with_noise({name: v + np.log(0.1) for name, v in posterior.model.log_noise.items()})
     data = []
     for item in posterior.observations:
         known = None if isinstance(item.noise, Learned) else 0.1 * item.noise

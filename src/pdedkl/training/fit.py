@@ -23,6 +23,7 @@ from ..kernels import Profile
 from ..model import ENGINES
 from ..observations import Learned, Observation, check_in_domain, check_observations
 from ..precision import require_float64
+from ..scales import about, constant_part, data_scales, signal_variance, without_rounding
 from ..shown import Rows, Shown
 from .journal import Journal, fingerprint, recorded
 from .monitor import Callback, Monitor, Step, display
@@ -30,7 +31,6 @@ from .paper import Paper
 from .phases import Trainer
 from .recipes import Default, Options
 from .robust import robust_weights, with_weights
-from .scales import about, constant_part, data_scales, signal_variance, without_rounding
 from .starts import kept, subsample, with_constant
 from .validation import Validation
 

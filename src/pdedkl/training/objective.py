@@ -38,7 +38,7 @@ from ..inference.evidence import EvidenceInfo, negative_log_evidence
 from ..kernels import Component
 from ..model import Model
 from ..observations import Observation
-from .scales import NOISE_OF_EXACT, conditions, data_scales, exact_levels, signal_variance
+from ..scales import NOISE_OF_EXACT, conditions, data_scales, exact_levels, signal_variance
 
 Vector = Float[Array, " p"] | Float[np.ndarray, " p"]
 

@@ -29,13 +29,13 @@ from ..inference import condition
 from ..kernels import Kernel, Profile, SquaredExponential
 from ..model import Model
 from ..observations import Observation
+from ..scales import signal_variance
 from . import starts
 from .candidates import CANDIDATES, PROFILES, ROUNDS, ROUNDS_OF_A_SUM, TOGETHER, WIDTH, Kind, additive_share
 from .gauss_newton import price_of_weights
 from .objective import LeftOut, Objective, largest_error, left_out, value_and_gradient
 from .phases import Trained, Trainer
 from .rescue import least_left_out
-from .scales import signal_variance
 from .validation import Score, Validation
 
 # Enough values to choose a start and to find directions, and few enough for a cheap fit.
@@ -152,7 +152,7 @@ class Default:
         while kinds and not self._ended:
             kind = self._next(kinds)
             self.trainer.monitor.coming = tuple(other.name for other in kinds)
-            if kind.applies(self):
+            if kind.applies(self) and not self.trainer.ended():
                 self._train(kind)
         self._rescue()
         if self.options.validation is not None and self.options.prior_strength is None and not self._ended:
@@ -229,7 +229,7 @@ class Default:
         model = starts.model_of(kernel, self.observations, noise, self.options.engine)
         if self.candidates and model.coefficients:
             model = eqx.tree_at(lambda m: m.coefficients, model, self.best.trained.model.coefficients)
-        return model if like is None else starts.with_noise(model, like.trained.model.log_noise)
+        return model if like is None else model.with_noise(like.trained.model.log_noise)
 
     def plain_kernel(self, profile: Profile) -> Kernel:
         """The trained plain kernel with another profile."""
@@ -301,7 +301,7 @@ class Default:
         else:
             found = look.model
             model = starts.model_of(found.kernel, self.observations, engine=self.options.engine)
-            model = starts.with_noise(model, found.log_noise)
+            model = model.with_noise(found.log_noise)
             model = eqx.tree_at(lambda m: m.coefficients, model, found.coefficients) if model.coefficients else model
             self._alternate("inputs", model, ROUNDS)
 
@@ -412,7 +412,7 @@ class Default:
             )
             for name, level in model.log_noise.items()
         }
-        return starts.with_noise(model, start)
+        return model.with_noise(start)
 
     def _enough(self, candidate: Candidate) -> bool:
         """Whether the candidate is as accurate as asked for. If no accuracy was asked for, training goes to the end."""

@@ -21,7 +21,7 @@ from ..inference.evidence import linear_system
 from ..inference.gram import assemble
 from ..model import Model
 from ..observations import Learned, Observation
-from .scales import data_scales, exact_levels
+from ..scales import data_scales, exact_levels
 
 # Length scales to begin with, in units of the usual one, and noise relative to the prior standard deviation of a row.
 FACTORS = (2.0, 1.0, 0.5, 0.3, 0.2)

@@ -21,11 +21,11 @@ from ..domain import Domain
 from ..inference import Posterior, condition
 from ..inference.calibration import Compared
 from ..observations import Learned, Observation
+from ..scales import signal_variance
 from . import starts
 from .objective import Objective
 from .phases import Trainer
 from .recipes import Options
-from .scales import signal_variance
 
 # Degrees of freedom: few, so that the tails are heavy.
 FREEDOM = 4.0

@@ -19,7 +19,7 @@ from ..kernels import Kernel, Profile, additive, ard, deep
 from ..means import ConstantMean
 from ..model import Model
 from ..observations import Observation
-from .scales import data_scales
+from ..scales import data_scales
 
 DIRECTIONS_PER_GROUP = 4
 DIRECTIONS = 8
@@ -185,11 +185,7 @@ def model_of(
 ) -> Model:
     """A model whose noise starts at `noise` times the size of the data, whatever noise the observations start from."""
     model, scales = Model(kernel, observations, engine=engine), data_scales(observations)
-    return with_noise(model, {name: jnp.log(noise * scales[name]) for name in model.log_noise})
-
-
-def with_noise(model: Model, log_noise: dict[str, Array]) -> Model:
-    return eqx.tree_at(lambda m: m.log_noise, model, log_noise) if log_noise else model
+    return model.with_noise({name: jnp.log(noise * scales[name]) for name in model.log_noise})
 
 
 def with_constant(model: Model, constant: float) -> Model:

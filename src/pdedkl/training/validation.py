@@ -15,8 +15,8 @@ import numpy as np
 from ..inference import condition
 from ..model import Model
 from ..observations import Observation
+from ..scales import data_scales
 from .objective import NOISE_FLOOR
-from .scales import data_scales
 
 
 class Score(NamedTuple):

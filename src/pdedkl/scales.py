@@ -18,11 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..compilation import compiled_quickly
-from ..means import ConstantMean, observed_mean
-from ..observations import Learned, Observation
-from ..operators import Operator, parameters_of
-from ..operators.base import Identity
+from .compilation import compiled_quickly
+from .means import ConstantMean, observed_mean
+from .observations import Learned, Observation
+from .operators import Operator, parameters_of
+from .operators.base import Identity
 
 # Each observation implies a size of `u`. Values count as zero up to rounding if their implied size is smaller than the
 # largest one by this factor. Examples are `sin(πx)` at `x = 1` and the Laplacian of a harmonic function.
