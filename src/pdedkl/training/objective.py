@@ -133,6 +133,11 @@ class Objective(eqx.Module):
         """The logarithms of the ceilings, in the order of their names."""
         return np.asarray([float(self.noise_ceiling[name]) for name in sorted(self.noise_ceiling)])
 
+    def alike(self) -> np.ndarray:
+        """Which of the levels with a ceiling belong to values that are all the same, in the order of their names."""
+        same = {self.observations[i].noise_name for i in conditions(self.observations)}
+        return np.asarray([name in same for name in sorted(self.noise_ceiling)], dtype=bool)
+
     def under(self, ceilings: np.ndarray) -> Objective:
         """The same objective with other ceilings."""
         levels = {name: jnp.asarray(level) for name, level in zip(sorted(self.noise_ceiling), ceilings)}

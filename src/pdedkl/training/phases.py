@@ -28,6 +28,9 @@ TOLERANCE = 1e-2
 # Each round lowers the ceiling of noise that is no noise to this fraction of the level that was learned.
 EASING = 0.3
 
+# The logarithm of a ceiling that is none.
+NO_CEILING = 100.0
+
 # Improvements grow once the right valley is found. So a run is given up only when even `HOPE` times the last
 # improvement, in every remaining round, would not reach the best objective.
 HOPE = 10.0
@@ -104,12 +107,10 @@ class Trainer:
     def _run(self, name: str, objective: Objective, step: Callable[[State], State]) -> Trained:
         def begin() -> State:
             zero, x = np.asarray(0), objective.start()
-            # Noise starts where the model has it, above its ceiling if need be.
-            free = objective.under(np.full(len(objective.noise_ceiling), np.inf))
             return {
                 "x": x,
                 "value": np.asarray(np.inf),
-                "ceilings": np.maximum(objective.ceilings(), free.levels(x)),
+                "ceilings": self._first_ceilings(objective, x),
                 "step": zero,
                 "idle": zero,
                 "rejected": zero,
@@ -118,6 +119,17 @@ class Trainer:
 
         state = self.journal.run(name, begin, step, self.stopped)
         return self.trained(objective, state)
+
+    def _first_ceilings(self, objective: Objective, x: np.ndarray) -> np.ndarray:
+        """Noise starts where the model has it, above its ceiling if need be.
+
+        While weights are far off, their misfit is large. So with weights the noise of values of functions is free at
+        first, and its ceiling comes down once the weights have settled.
+        """
+        if objective.weight_count:
+            return np.where(objective.alike(), objective.ceilings(), NO_CEILING)
+        free = objective.under(np.full(len(objective.noise_ceiling), NO_CEILING))
+        return np.maximum(objective.ceilings(), free.levels(x))
 
     def trained(self, objective: Objective, state: State) -> Trained:
         self.rejected += int(state["rejected"])
@@ -179,7 +191,8 @@ class Trainer:
         first_look: bool,
     ) -> State:
         before, ceilings = float(state["value"]), state["ceilings"]
-        if int(state["step"]):
+        free = bool(np.any(ceilings >= NO_CEILING)) and not int(state["idle"])
+        if int(state["step"]) and not free:
             learned = final.under(ceilings).levels(state["x"])
             ceilings = np.maximum(final.ceilings(), np.minimum(ceilings, learned + np.log(EASING)))
         objective = final.under(ceilings)
@@ -201,9 +214,11 @@ class Trainer:
         gain = before - value
         # A round whose objective is not finite counts as idle too, and gets a second chance as well. While ceilings
         # fall, objectives of two rounds do not compare.
-        gained = (np.isfinite(value) and gain >= tolerance(objective)) or (np.isfinite(value) and not settled)
+        gained = np.isfinite(value) and (gain >= tolerance(objective) or not (settled or free))
         idle = 0 if gained else int(state["idle"]) + 1
-        hopeless = settled and step >= (2 if together else 3) and value - to_beat > HOPE * gain * (rounds - step)
+        hopeless = (
+            (settled or free) and step >= (2 if together else 3) and value - to_beat > HOPE * gain * (rounds - step)
+        )
         patience = 2 if objective.weight_count or not np.isfinite(value) else 1
         done = idle >= patience or hopeless or step >= rounds
         return after | {
