@@ -7,8 +7,8 @@ PEERS := .venv-peers
 # Python keeps what it compiles: importing JAX takes two seconds instead of four, and tests start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo pictures test test-quick fuzz lint types unit fuzz bench bench-core bench-gpu bench-peers bench-quick accuracy accuracy-paper \
-	calibration calibration-quick refinement textbook lock clean
+.PHONY: demo pictures test test-quick lint types unit fuzz bench bench-core bench-gpu bench-peers bench-quick accuracy accuracy-paper \
+	calibration calibration-quick refinement textbook zoo lock clean
 
 # The heat equation in 50 dimensions, from 600 points.
 demo: $(VENV)/ready
@@ -87,6 +87,10 @@ calibration-quick: $(VENV)/ready
 # Fifteen equations as they stand in textbooks, in a quarter of an hour; then the page of the documentation.
 textbook: $(VENV)/ready
 	$(RUN) benchmarks/textbook.py && $(RUN) benchmarks/table.py benchmarks-textbook.md
+
+# Long: 95 problems as people write them, one fit each, with truths from outside the library; called again, it goes on.
+zoo: $(VENV)/ready
+	$(RUN) benchmarks/zoo.py --page docs/benchmarks-zoo.md
 
 # Chosen points against random ones.
 refinement: $(VENV)/ready

@@ -73,7 +73,7 @@ class Dirichlet(Condition):
 
     - `on`: a region, such as `domain.boundary(x)`, or an array of points of shape `(n, d)`.
     - `value`: a number, a function of the point, or one number for each of your own points.
-    - `noise`: the standard deviation of the values, `"exact"`, `"learned"`, or `None` to leave it to the problem.
+    - `noise`: a standard deviation, `"exact"`, `"learned"`, `"robust"`, or `None` to leave it to the problem.
 
     !!! example
         ```python
@@ -99,7 +99,7 @@ class Initial(Condition):
     - `t`: the coordinate of time.
     - `value`: a number or a function of the point.
     - `operator`: the operator `A`: `u` itself by default, `D(t)` for the second condition of a wave equation.
-    - `noise`: the standard deviation of the values, `"exact"`, `"learned"`, or `None` to leave it to the problem.
+    - `noise`: a standard deviation, `"exact"`, `"learned"`, `"robust"`, or `None` to leave it to the problem.
 
     !!! example
         ```python
@@ -131,7 +131,7 @@ class Neumann(Condition):
     - `normals`: a function of the point or, for given points, one vector for each point or the coordinates whose faces
       the points lie on. By default normals come from the region, or from the faces that the points lie on. Vectors have
       all coordinates of the domain.
-    - `noise`: the standard deviation of the values, `"exact"`, `"learned"`, or `None` to leave it to the problem.
+    - `noise`: a standard deviation, `"exact"`, `"learned"`, `"robust"`, or `None` to leave it to the problem.
 
     !!! example
         ```python
@@ -163,7 +163,7 @@ class Robin(Condition):
     - `normals`: a function of the point or, for given points, one vector for each point or the coordinates whose faces
       the points lie on. By default normals come from the region, or from the faces that the points lie on. Vectors have
       all coordinates of the domain.
-    - `noise`: the standard deviation of the values, `"exact"`, `"learned"`, or `None` to leave it to the problem.
+    - `noise`: a standard deviation, `"exact"`, `"learned"`, `"robust"`, or `None` to leave it to the problem.
 
     !!! example
         ```python
@@ -195,7 +195,7 @@ class Periodic(Condition):
 
     - `x`: the coordinate.
     - `derivative`: whether the condition is on `∂u/∂x` instead of `u`.
-    - `noise`: the standard deviation of the values, `"exact"`, `"learned"`, or `None` to leave it to the problem.
+    - `noise`: a standard deviation, `"exact"`, `"learned"`, `"robust"`, or `None` to leave it to the problem.
 
     !!! example
         ```python
@@ -229,7 +229,7 @@ class Sensors(Condition):
     - `points`: an array of shape `(n, d)`, all coordinates of the domain in their order.
     - `values`: the `n` values.
     - `operator`: what was measured; `u` itself by default.
-    - `noise`: the standard deviation of the values, a number or one for each point; `"learned"` by default.
+    - `noise`: the standard deviation of the values, a number or one for each point; `"robust"`; `"learned"` by default.
 
     !!! example
         ```python
