@@ -26,6 +26,7 @@ class Comparison:
 
     `z_rms` and `coverage` are means over the values. Values of conditions are weighted by how much they tell about `u`
     at points inside. `strict` says whether error bars have to be right, or only nearly.
+    `of` says what was compared.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Comparison:
     worst: tuple[float, ...]
     worst_error: float
     strict: bool = True
+    of: str = "fresh values"
 
     @property
     def too_narrow(self) -> bool:
@@ -59,7 +61,7 @@ class Comparison:
             return ""
         kind = "narrow" if self.too_narrow else "wide"
         return (
-            f"Error bars of {self.name} are too {kind}: {self.coverage:.1%} of {self.points} fresh values are in their "
+            f"Error bars of {self.name} are too {kind}: {self.coverage:.1%} of {self.points} {self.of} are in their "
             f"95 % intervals, and errors are {self.z_rms:.2g} times the claimed ones."
         )
 
@@ -144,7 +146,7 @@ class Verdict(Written):
         for item in self.comparisons:
             lines.append(
                 f"  {item.name}: error {item.error:.1e}, claimed {item.claimed:.1e}; {item.coverage:.1%} of "
-                f"{item.points} fresh values are in their 95 % intervals"
+                f"{item.points} {item.of} are in their 95 % intervals"
             )
         if places := [item for item in self.comparisons if item.worst]:
             worst = max(places, key=lambda item: item.worst_error)
@@ -170,6 +172,7 @@ def from_json(found: Mapping[str, Any]) -> Verdict:
             points=row["points"],
             worst=tuple(row.get("worst", ())),
             strict=row.get("strict") is not False,
+            of=str(row.get("of", "fresh values")),
             size=number(row, "size"),
             error=number(row, "error"),
             claimed=number(row, "claimed"),

@@ -110,10 +110,11 @@ def judged_by_the_data(posterior: Posterior, open_questions: Sequence[str]) -> V
         if widened > MISFIT_OF_LEFT_OUT
         else ()
     )
+    status = "unchecked" if posterior.calibration is None else "not calibrated" if off else "calibrated"
     pairs = zip(posterior.observations, posterior.left_out(), posterior.left_out_clusters())
     comparisons = tuple(_left_out(posterior, item, both, widened, size) for item, *both in pairs if len(item) > 1)
     return Verdict(
-        status="undetermined" if open_questions else "not calibrated" if off else "calibrated",
+        status="undetermined" if open_questions else status,
         reasons=(*open_questions, *off, *outliers(posterior)),
         error_u=error_u,
         advice=KEEP_BACK,
@@ -131,8 +132,8 @@ def _left_out(
     middles = np.stack([np.mean(points[part], axis=0) for part in parts])
     name = "u" if item.of_values else item.name
     each = [
-        _compared(item, c._replace(parts=widened**2 * c.parts), size, name, where)
-        for c, where in zip(found, (points, middles))
+        replace(_compared(item, c._replace(parts=widened**2 * c.parts), size, name, where), of=f"left-out {what}")
+        for c, where, what in zip(found, (points, middles), ("values", "clusters"))
     ]
     return max(each, key=lambda comparison: comparison.z_rms)
 
@@ -204,7 +205,8 @@ def _inside(posterior: Posterior, fresh: Sequence[Observation], places: np.ndarr
     worst = int(np.argmax(squares))
     return Comparison(
         name=INSIDE,
-        points=sum(map(len, rows)),
+        of="places",
+        points=len(places),
         size=size,
         error=float(np.sqrt(np.mean(squares))) / size,
         claimed=float(np.sqrt(np.mean(claimed))) / size,
