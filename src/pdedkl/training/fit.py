@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 
 from ..checking.check import check, judged_by_the_data
@@ -23,7 +24,7 @@ from ..kernels import Profile
 from ..model import ENGINES
 from ..observations import Learned, Observation, check_in_domain, check_observations
 from ..precision import require_float64
-from ..scales import about, constant_part, data_scales, signal_variance, without_rounding
+from ..scales import about, constant_part, data_scales, signal_variance, with_tolerance, without_rounding
 from ..shown import Rows, Shown
 from .journal import Journal, fingerprint, recorded
 from .monitor import Callback, Monitor, Step, display
@@ -243,6 +244,7 @@ def fit(
     check_in_domain(domain, given)
     constant = constant_part(given) if recipe == "default" else 0.0
     found = without_rounding(about(given, constant))
+    found = with_tolerance(found) if recipe == "default" else found
     fresh = () if validation is None else about(check_observations(validation, beside=given), constant)
     check_in_domain(domain, fresh)
     chooser = Validation(fresh, found) if fresh else None
@@ -267,6 +269,8 @@ def fit(
             run = (Paper if recipe == "paper" else Default)(domain, part, options, trainer)
             best = run.run()
     trained = with_constant(best.trained.model, constant)
+    levels = {item.noise_name for item in given}
+    trained = eqx.tree_at(lambda m: m.log_noise, trained, {k: v for k, v in trained.log_noise.items() if k in levels})
     open_questions = undetermined(problem, given)
     if open_questions:
         trained = widened(trained, domain, signal_variance(found))
