@@ -115,7 +115,7 @@ def test_observations_that_do_not_fit(call, error, words):
     ("column", lambda: observe(noise=np.ones((5, 1))), ValueError, "`noise`", "one standard deviation", "shape (5, 1)"),
     ("negative", lambda: observe(noise=-0.5), ValueError, "`noise`", "none negative", "-0.5"),
     ("one negative", lambda: observe(noise=replaced(VALUES, 2, -3)), ValueError, "`noise`", "none negative", "-3"),
-    ("unknown word", lambda: observe(noise="none"), ValueError, "'exact' or 'learned'", "got 'none'"),
+    ("unknown word", lambda: observe(noise="none"), ValueError, "'exact', 'learned' or 'robust'", "got 'none'"),
     ("zero start", lambda: observe(noise=pk.Learned(initial=0.0)), ValueError, "positive standard deviation", "0.0"),
     ("infinite start", lambda: observe(noise=pk.Learned("s", np.inf)), ValueError, "positive", "start from", "inf"),
 )

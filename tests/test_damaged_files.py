@@ -30,7 +30,7 @@ def saved(tmp_path_factory):
         pk.Observation(pk.identity, POINTS, POINTS[:, 0], 0.1),
         pk.Observation(operator, POINTS, POINTS[:, 1], "learned", "source"),
     ]
-    weighted = with_weights(observations, {"u": np.ones(4)})
+    weighted = with_weights(observations, [np.ones(4), None])
     posterior = pk.condition(pk.ard(DOMAIN, pk.Matern52()), weighted)
     compared = Comparison("u", 5, 1.0, 0.1, 0.1, 1.0, 0.95, (0.1, 0.2, 0.3), 0.2)
     replace(posterior, verdict=Verdict("calibrated", comparisons=(compared,))).save(path, extra={"note": "text"})

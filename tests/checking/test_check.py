@@ -86,7 +86,9 @@ def test_fresh_values_are_exact_whatever_noise_a_condition_states():
 def test_the_worst_place_is_the_worst_of_the_fresh_values():
     posterior = conditioned()
     verdict = posterior.check(PROBLEM, n=50, seed=3)
-    for item, fresh in zip(verdict.comparisons, PROBLEM.fresh(50, seed=3, purpose="check")):
+    inside, *compared = verdict.comparisons
+    assert inside.name == "u inside" and len(inside.worst) == PROBLEM.domain.dim
+    for item, fresh in zip(compared, PROBLEM.fresh(50, seed=3, purpose="check"), strict=True):
         errors = np.abs(np.asarray(fresh.values) - posterior.predict(fresh.points, fresh.operator).mean)
         np.testing.assert_array_equal(item.worst, np.asarray(fresh.points)[np.argmax(errors)])
         assert item.worst_error == pytest.approx(np.max(errors) / item.size)
@@ -99,7 +101,7 @@ def test_a_verdict_reads_as_text_and_as_json():
     assert verdict.advice in text and "worst" in text
     again = json.loads(json.dumps(verdict.to_json()))
     assert again["calibrated"] == verdict.calibrated
-    assert len(again["comparisons"]) == 2
+    assert [row["name"] for row in again["comparisons"]][:2] == ["u inside", "u"] and len(again["comparisons"]) == 3
 
 
 def test_purposes_share_no_points():

@@ -27,7 +27,7 @@ from ..parsing import parse_json
 from .monitor import Log, Step
 
 FORMAT = "pdedkl checkpoint 2"
-PLACE = re.compile("(?P<kind>finished|current)/(?P<name>[^/]+)/(?P<field>[^/]+)")
+PLACE = re.compile("(?P<kind>finished|current)/(?P<name>.+)/(?P<field>[^/]+)")
 SOLVERS = ("dense", "iterative")
 PROBES = 50  # points at which functions are compared
 State = dict[str, np.ndarray]

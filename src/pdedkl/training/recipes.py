@@ -275,7 +275,7 @@ class Default:
         others = (("additive", starts.on_each_input), ("inputs", starts.on_inputs))
         for name, build in others:
             if not best.name.startswith(name) and (name != "additive" or self.domain.dim > 1):
-                kernel = kernel + build(self.domain, 1e-2 * self.variance, self.profile)
+                kernel = kernel + build(self.domain, 1e-2 * self.variance, kernel.components[0].base.profile)
         return self._warm(kernel, best)
 
     # ── Training ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -308,7 +308,8 @@ class Default:
     def _rescue(self) -> None:
         """Where all kernels miss left-out values: the plain kernel that misses them least."""
         if self.options.validation is None and self.best.left_out > FAILED and not self.trainer.ended():
-            kernel = starts.on_inputs(self.domain, self.variance, self.profile)
+            profile = self.best.trained.model.kernel.components[0].base.profile
+            kernel = starts.on_inputs(self.domain, self.variance, profile)
             model = least_left_out(self.model(kernel), self.observations)
             objective = Objective(model, self.observations, self.options.strength)
             value = float(value_and_gradient(objective, objective.start(), first_look=True)[0])
@@ -321,9 +322,6 @@ class Default:
             self._improve(name, kind.start(self), kind.rounds, before)
         else:
             self._alternate(name, kind.start(self), kind.rounds)
-        best = self.best
-        if best is not before and best.name.startswith("inputs, "):
-            self.profile = best.trained.model.kernel.components[0].base.profile
 
     def _name_of(self, kind: Kind) -> str:
         """The name of a candidate in tables: a sum is called by its terms."""
