@@ -308,7 +308,8 @@ class Default:
     def _rescue(self) -> None:
         """Where all kernels miss left-out values: the plain kernel that misses them least."""
         if self.options.validation is None and self.best.left_out > FAILED and not self.trainer.ended():
-            profile = self.best.trained.model.kernel.components[0].base.profile
+            plain = min((c for c in self.candidates if c.name.startswith("inputs")), key=lambda c: c.rank)
+            profile = plain.trained.model.kernel.components[0].base.profile
             kernel = starts.on_inputs(self.domain, self.variance, profile)
             model = least_left_out(self.model(kernel), self.observations)
             objective = Objective(model, self.observations, self.options.strength)
