@@ -102,7 +102,7 @@ CANDIDATES: tuple[Kind, ...] = (
     Kind(
         "quadratic",
         "A network of squares, from random ones: products of inputs such as μ t.",
-        lambda search: search.worth_a_network and search.best.name != "form",
+        lambda search: search.worth_a_network,
         lambda search: search.quadratic(),
         ROUNDS_OF_A_NETWORK,
         TOGETHER,
