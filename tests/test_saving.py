@@ -158,7 +158,8 @@ def posteriors():
     found = {name: conditioned(name) for name in MODELS}
     fresh = [pk.Observation(item.operator, POINTS[4:], VALUES[4:], 0.1) for item in found["ard"].observations]
     checked = replace(found["ard"].calibrated(fresh), verdict=VERDICT)
-    weighted = with_weights(found["periodic"].observations, {"u": np.array([1.0, 0.5, 1.2, 1e-3])})
+    first, *others = found["periodic"].observations
+    weighted = with_weights([first, *others], [np.linspace(1e-3, 1.2, len(first)), *[None] * len(others)])
     return found | {"ard": checked, "periodic": pk.condition(found["periodic"].model, weighted)}
 
 

@@ -46,7 +46,7 @@ def model(tmp_path_factory):
     kernel = pk.deep(DOMAIN, pk.Affine.drawn(3, 2, key=jax.random.key(0)), pk.Matern52()) + pk.ard(DOMAIN)
     fresh = [pk.Observation(item.operator, POINTS[::-1], POINTS[:, 2], 0.1) for item in observations]
     compared = Comparison("u", 5, 1.0, 0.1, float("nan"), 1.0, 0.95, (0.1, 0.2, 0.3), 0.2)
-    posterior = pk.condition(kernel, with_weights(observations, {"u": np.array([1.0, 0.5, 1.2, 0.1])}))
+    posterior = pk.condition(kernel, with_weights(observations, [np.array([1.0, 0.5, 1.2, 0.1]), None]))
     verdict = Verdict("not calibrated", ("Why.",), 0.1, "noise", "More.", "fresh values", (compared,))
     replace(posterior.calibrated(fresh), verdict=verdict).save(path, extra={"note": "text"})
     return path
