@@ -25,6 +25,22 @@ AT_ONCE = 3  # presses
 GLANCE = 0.1  # seconds
 
 
+@contextmanager
+def postponed() -> Iterator[None]:
+    """Hear Ctrl-C at the end of the block. The import of a compiled module may crash, or swallow it, if interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals come to the main thread only
+        return
+    pressed: list[bool] = []
+    before = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
+
+
 class Interrupts:
     """Handles Ctrl-C, depending on the `stage` of the run: training, measuring, report.
 

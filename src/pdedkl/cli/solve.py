@@ -226,10 +226,13 @@ def search(
 
 def _check(config: Any, folder: Any = None, trust: bool = False) -> Any:
     """Build problem and data before anything is written, so that mistakes are found early."""
-    tell("reading the problem …", style="dim")
-    from ..cache import use_compilation_cache
-    from ..runs.inputs import check_profile, data_of, problem_of
-    from ..training.fit import check_accuracy, check_seconds
+    from .interrupts import postponed
+
+    with postponed():
+        tell("reading the problem …", style="dim")
+        from ..cache import use_compilation_cache
+        from ..runs.inputs import check_profile, data_of, problem_of
+        from ..training.fit import check_accuracy, check_seconds
 
     check_accuracy(config.accuracy, config.recipe)
     check_seconds(config.seconds)
