@@ -64,7 +64,7 @@ def well_posed():
     yield "decay", decay, pk.D(decay.coordinates("t")) + 1.0, 0.0, [pk.Initial(decay.coordinates("t"), 1.0)]
 
 
-@pytest.mark.parametrize("case", well_posed(), ids=lambda case: case[0])
+@pytest.mark.parametrize("case", list(well_posed()), ids=lambda case: case[0])
 def test_well_posed_problems_have_no_findings(case):
     assert found(*case[1:]) == {}
 
