@@ -341,3 +341,18 @@ def test_a_saved_calibration_comes_back(tmp_path):
     for operator in (pk.identity, LAPLACIAN):
         np.testing.assert_array_equal(again.predict(q, operator).variance, found.predict(q, operator).variance)
     assert again.calibration.source == "fresh values"
+
+
+def test_fresh_values_of_walls_do_not_narrow_what_sensors_leave_open():
+    domain = pk.Domain(x=(0.0, 1.0))
+    inside, walls = np.linspace(0.1, 0.9, 12)[:, None], np.array([[0.0], [1.0]])
+    noisy = np.sin(np.pi * inside[:, 0]) + np.resize([0.1, -0.1], 12)
+    data = [
+        pk.Observation(pk.identity, inside, noisy, 0.1, "sensors"),
+        pk.Observation(pk.identity, walls, [0.0, 0.0], "exact"),
+    ]
+    posterior = pk.condition(pk.ard(domain), data)
+    found = posterior.calibrated([pk.Observation(pk.identity, walls, [0.0, 0.0], "exact")])
+    factors = dict(zip(found.calibration.causes, np.asarray(found.calibration.factors)))
+    assert set(factors) == {"sensors", "u"} and factors["sensors"] >= 1
+    assert np.all(found.predict(inside).std > 0.9 * posterior.predict(inside).std)

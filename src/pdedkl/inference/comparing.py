@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..compilation import compiled_quickly
-from ..observations import Observation, check_observations
+from ..observations import Learned, Observation, check_observations
 from ..operators import Operator, identity, same
 from .calibration import Calibration, Compared, Probes, factor_of, factors_of, votes
 from .cholesky import inverse, left_out
@@ -235,8 +235,17 @@ class Comparing:
 
 
 def _alike(item: Observation, fresh: Observation) -> bool:
-    """Whether fresh values show how well the observed ones are predicted."""
-    return (item.of_values and fresh.of_values) or same(item.operator, fresh.operator)
+    """Whether fresh values show how well the observed ones are predicted.
+
+    Fresh values of conditions say nothing about sensors: those have a name of their own.
+    """
+    alike = (item.of_values and fresh.of_values) or same(item.operator, fresh.operator)
+    return alike and (item.name == fresh.name or not _measured(item))
+
+
+def _measured(item: Observation) -> bool:
+    """Whether noise is expected in these values."""
+    return not item.noise.exact if isinstance(item.noise, Learned) else bool(np.any(np.asarray(item.noise) > 0))
 
 
 def _joined(parts: Sequence[Compared]) -> Compared:
