@@ -18,7 +18,7 @@ from scipy.special import ndtr
 from ..domain import Domain
 from ..inference import Posterior, condition
 from ..inference.calibration import WIDTH, Compared, factor_of
-from ..inference.comparing import clusters
+from ..inference.comparing import clusters, measured
 from ..inference.residuals import error_inside
 from ..inference.solver import Factorised
 from ..observations import Learned, Observation
@@ -255,16 +255,11 @@ def _cause(posterior: Posterior, fresh: Sequence[Observation], inside: np.ndarra
     of_u: list[Compared] = [plain.compared(item, inside) for item in fresh if item.operator.order == lowest]
     if max(factor_of(c.errors, c.variance, c.noise, c.weight) for c in of_u) > MISFIT:
         return "model"
-    if not any(_noisy(item) for item in posterior.observations):
+    if not any(measured(item) for item in posterior.observations):
         return "points"
     less = _with_a_tenth_of_the_noise(posterior).predict(inside).variance
     by_noise = np.sqrt(np.mean(less)) < RULED_BY_NOISE * np.sqrt(np.mean(plain.predict(inside).variance))
     return "noise" if by_noise else "points"
-
-
-def _noisy(item: Observation) -> bool:
-    """Whether these are measurements with noise, and not values of a function."""
-    return not item.noise.exact if isinstance(item.noise, Learned) else bool(np.any(np.asarray(item.noise) > 0))
 
 
 def _with_a_tenth_of_the_noise(posterior: Posterior) -> Posterior:

@@ -240,11 +240,11 @@ def _alike(item: Observation, fresh: Observation) -> bool:
     Fresh values of conditions say nothing about sensors: those have a name of their own.
     """
     alike = (item.of_values and fresh.of_values) or same(item.operator, fresh.operator)
-    return alike and (item.name == fresh.name or not _measured(item))
+    return alike and (item.name == fresh.name or not measured(item))
 
 
-def _measured(item: Observation) -> bool:
-    """Whether noise is expected in these values."""
+def measured(item: Observation) -> bool:
+    """Whether these are measurements with noise, and not values of a function."""
     return not item.noise.exact if isinstance(item.noise, Learned) else bool(np.any(np.asarray(item.noise) > 0))
 
 
