@@ -13,11 +13,13 @@ STATUSES = ("calibrated", "not calibrated", "undetermined", "unchecked")
 CAUSES = ("rounding", "noise", "points", "model")
 
 # Error bars hold if the fraction of values in the 95 % interval, and the root mean square of `z`, are in these ranges.
-COVERED, Z = (0.90, 0.985), (0.6, 1.4)
-# The same where the comparison is not strict.
-NEARLY_COVERED, NEARLY_Z = (0.80, 1.0), (0.3, 2.0)
+COVERED, Z = (0.90, 0.985), (0.4, 2.0)
+# The same where the comparison is not strict: error bars that are far too narrow count, wide ones do not.
+NEARLY_COVERED, NEARLY_Z = (0.70, 1.0), (0.0, 3.0)
 # Errors below this fraction of the size of the values are rounding: error bars can only be too narrow there.
 ROUNDING = 1e-6
+# Error bars below this fraction of the size of the values are not called too wide.
+NARROW_ENOUGH = 3e-6
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Comparison:
     @property
     def too_wide(self) -> bool:
         covered, z = (COVERED, Z) if self.strict else (NEARLY_COVERED, NEARLY_Z)
-        return self.error >= ROUNDING and (self.z_rms < z[0] or self.coverage > covered[1])
+        return self.claimed >= NARROW_ENOUGH and (self.z_rms < z[0] or self.coverage > covered[1])
 
     @property
     def calibrated(self) -> bool:

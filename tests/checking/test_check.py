@@ -56,8 +56,9 @@ def test_error_bars_that_are_off_are_found(factor):
     posterior = conditioned()
     wrong = dataclasses.replace(posterior.calibration, factors=factor * posterior.calibration.factors)
     verdict = dataclasses.replace(posterior, calibration=wrong).check(PROBLEM)
-    assert not verdict.calibrated
-    assert all(not item.calibrated for item in verdict.comparisons)
+    assert verdict.status == "not calibrated"
+    inside = verdict.comparisons[0]
+    assert inside.name == "u inside" and (inside.too_wide if factor > 1 else inside.too_narrow)
 
 
 def test_noise_and_lack_of_points_are_told_apart():

@@ -13,12 +13,11 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
-from scipy.special import ndtr
 
 from ..domain import Domain
 from ..inference import Posterior, condition
 from ..inference.calibration import WIDTH, Compared, factor_of
-from ..inference.comparing import clusters, measured
+from ..inference.comparing import INSIDE, clusters, measured, some
 from ..inference.residuals import error_inside
 from ..inference.solver import Factorised
 from ..observations import Learned, Observation
@@ -40,10 +39,8 @@ RULED_BY_NOISE = 0.6
 # Left-out values that are this many standard deviations off are named as outliers.
 OUTLIER = 6.0
 
-# Fresh values of each kind from which the error of `u` inside is estimated, and the largest share of its variance that
-# they may leave.
-RESIDUALS, OPEN = 200, 0.5
-INSIDE = "u inside"
+# Fresh values of each kind from which the error of `u` inside is estimated.
+RESIDUALS = 200
 
 ADVICE = {
     "rounding": "Nothing is left to gain: the error is as small as 64-bit numbers allow here.",
@@ -197,11 +194,10 @@ def _inside(posterior: Posterior, fresh: Sequence[Observation], places: np.ndarr
     if not isinstance(posterior.solver, Factorised) or all(item.of_values for item in fresh):
         return None
     rows = [_some(item, RESIDUALS) for item in fresh]
-    mean, left, claimed = error_inside(posterior, rows, places)
-    if np.mean(left) > OPEN * np.mean(claimed):
+    found = error_inside(posterior, rows, places)
+    if found.open:
         return None
-    width, s = WIDTH * np.sqrt(claimed), np.sqrt(left)
-    squares = mean**2 + left
+    squares, claimed = found.squares, found.claimed
     worst = int(np.argmax(squares))
     return Comparison(
         name=INSIDE,
@@ -211,15 +207,15 @@ def _inside(posterior: Posterior, fresh: Sequence[Observation], places: np.ndarr
         error=float(np.sqrt(np.mean(squares))) / size,
         claimed=float(np.sqrt(np.mean(claimed))) / size,
         z_rms=float(np.sqrt(np.mean(squares / claimed))),
-        coverage=float(np.mean(ndtr((width - mean) / s) - ndtr((-width - mean) / s))),
+        coverage=found.coverage(),
         worst=tuple(places[worst].tolist()),
         worst_error=float(np.sqrt(squares[worst])) / size,
     )
 
 
 def _some(item: Observation, count: int) -> Observation:
-    """At most `count` of the values, evenly over their order: those of several regions come one after the other."""
-    kept = np.unique(np.linspace(0, len(item) - 1, count).astype(int))
+    """At most `count` of the values, as exact ones."""
+    kept = some(len(item), count)
     return Observation(item.operator, np.asarray(item.points)[kept], np.asarray(item.values)[kept], "exact", item.name)
 
 
@@ -253,7 +249,7 @@ def _cause(posterior: Posterior, fresh: Sequence[Observation], inside: np.ndarra
     plain = posterior.uncalibrated()
     lowest = min(item.operator.order for item in fresh)
     of_u: list[Compared] = [plain.compared(item, inside) for item in fresh if item.operator.order == lowest]
-    if max(factor_of(c.errors, c.variance, c.noise, c.weight) for c in of_u) > MISFIT:
+    if max(factor_of(c) for c in of_u) > MISFIT:
         return "model"
     if not any(measured(item) for item in posterior.observations):
         return "points"

@@ -17,6 +17,9 @@ covariance of a Gaussian process, so their sum is one too: it is linear in both 
 applied to the process `u`. Means do not change.
 
 The factors are those for which `z = (y − m)/s` has spread 1 at the fresh values of each cause.
+
+Where fresh values determine the error of `u` inside (`residuals.py`), values of `u` inside are the first cause: their
+factor makes 95 % of these errors fall into their intervals.
 """
 
 from __future__ import annotations
@@ -44,6 +47,8 @@ UNSEEN = 0.05
 # A cause that is a small part of the variance of its own fresh values is not made to explain large errors there: its
 # factor is at most this multiple of the factor that its fresh values need as a whole.
 MOST = 2.0
+# How far the 95 % quantile of `|z|` may be from the root mean square of `z` to be taken for the spread.
+SLACK = 0.25
 
 
 class Probes(eqx.Module):
@@ -88,13 +93,14 @@ class Compared(NamedTuple):
     """Errors `y − m` of rows that were not conditioned on, with the variance that was claimed there.
 
     `parts` has one row for each cause, and sums to the claimed variance. `noise` is the variance of the noise of `y`
-    and of rounding, and `weight` says how much each error counts.
+    and of rounding, and `weight` says how much each error counts. `slack` is that of `spread`.
     """
 
     errors: Float[np.ndarray, " n"]
     parts: Float[np.ndarray, "causes n"]
     noise: Float[np.ndarray, " n"]
     weight: Float[np.ndarray, " n"]
+    slack: float = SLACK
 
     @property
     def variance(self) -> np.ndarray:
@@ -104,35 +110,28 @@ class Compared(NamedTuple):
 
 def factors_of(compared: Sequence[Compared], least: Sequence[float]) -> np.ndarray:
     """The factor of each cause, at `least` the given one, from the errors at fresh values of that cause."""
-    whole = [factor_of(c.errors, c.variance, c.noise, c.weight) for c in compared]
+    whole = [factor_of(c) for c in compared]
     factors = np.asarray(whole)
     for _ in range(SWEEPS if len(compared) > 1 else 1):
         for k in reversed(range(len(compared))):
-            errors, parts, noise, weight = compared[k]
-            others = noise + np.sum(np.delete(factors[:, None] ** 2 * parts, k, axis=0), axis=0)
-            wanted = min(1.0, (1 - UNSEEN) * spread(_scores(errors, others), weight))
-            found = factor_of(errors, parts[k], others, weight, wanted, MOST * whole[k])
-            factors[k] = max(found, least[k])
+            c = compared[k]
+            others = c.noise + np.sum(np.delete(factors[:, None] ** 2 * c.parts, k, axis=0), axis=0)
+            wanted = min(1.0, (1 - UNSEEN) * spread(_scores(c.errors, others), c.weight, c.slack))
+            own = c._replace(parts=c.parts[[k]], noise=others)
+            factors[k] = max(factor_of(own, wanted, MOST * whole[k]), least[k])
     # Where a factor was limited, error bars of its cause are still too narrow: then all of them are widened.
-    totals = [factors**2 @ c.parts for c in compared]
-    common = max(factor_of(c.errors, total, c.noise, c.weight) for c, total in zip(compared, totals))
+    common = max(factor_of(c._replace(parts=factors[:, None] ** 2 * c.parts)) for c in compared)
     return factors * max(common, 1.0)
 
 
-def factor_of(
-    errors: np.ndarray,
-    variance: np.ndarray,
-    noise: np.ndarray,
-    weight: np.ndarray,
-    wanted: float = 1.0,
-    largest: float = LARGEST,
-) -> float:
+def factor_of(compared: Compared, wanted: float = 1.0, largest: float = LARGEST) -> float:
     """The `c` for which `z = e / √(c² v + noise)` has the `wanted` spread, by bisection: it falls as `c` grows."""
     low, high = np.log(SMALLEST), np.log(max(largest, SMALLEST))
+    variance = compared.variance
     for _ in range(60):
         middle = 0.5 * (low + high)
-        z = _scores(errors, np.exp(2 * middle) * variance + noise)
-        low, high = (middle, high) if spread(z, weight) > wanted else (low, middle)
+        z = _scores(compared.errors, np.exp(2 * middle) * variance + compared.noise)
+        low, high = (middle, high) if spread(z, compared.weight, compared.slack) > wanted else (low, middle)
     return float(np.exp(0.5 * (low + high)))
 
 
@@ -140,17 +139,17 @@ def _scores(errors: np.ndarray, variance: np.ndarray) -> np.ndarray:
     return np.divide(errors, np.sqrt(variance), out=np.where(errors == 0, 0.0, np.inf), where=variance > 0)
 
 
-def spread(z: np.ndarray, weight: np.ndarray) -> float:
+def spread(z: np.ndarray, weight: np.ndarray, slack: float = SLACK) -> float:
     """The standard deviation of the normal distribution about zero that has the same 95 % quantile of `|z|`.
 
     The quantile may be far from the root mean square: if all `|z|` are alike, as for a constant error, or if a few
-    corners hold nearly all of the squared error. So the result is kept within a quarter of the root mean square.
+    corners hold nearly all of the squared error. So the result is kept within `slack` of the root mean square.
     """
     size, order = np.abs(z), np.argsort(np.abs(z))
     reached = np.cumsum(weight[order]) / np.sum(weight)
     quantile = size[order[np.searchsorted(reached, 0.95)]] / WIDTH
     root_mean_square = np.sqrt(np.average(size**2, weights=weight))
-    return float(np.clip(quantile, root_mean_square / 1.25, root_mean_square / 0.75))
+    return float(np.clip(quantile, root_mean_square / (1 + slack), root_mean_square / (1 - slack)))
 
 
 def votes(correlation: Float[np.ndarray, "m n"]) -> Float[np.ndarray, " n"]:

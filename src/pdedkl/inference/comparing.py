@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from ..compilation import compiled_quickly
 from ..observations import Learned, Observation, check_observations
-from ..operators import Operator, identity, same
+from ..operators import identity, same
 from .calibration import Calibration, Compared, Probes, factor_of, factors_of, votes
 from .cholesky import inverse, left_out
+from .joint import Joint, joint
+from .residuals import error_given
 from .rows import ROUNDING
 from .solver import Factorised
 
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 
 # Probes of each cause: enough to tell causes apart, and few enough not to slow predictions down.
 PROBES = 100
-# Jitter of the covariance of the probes: this fraction of their variances, and at least their rounding errors.
-JITTER = 1e-6
+# The cause of errors that fresh values show inside, and how far its quantile may be from its root mean square.
+INSIDE, SLACK_INSIDE = "u inside", 0.5
 # Left-out values are left out one at a time, and in clusters of about this many neighbours.
 CLUSTER = 10
 
@@ -37,6 +39,13 @@ class Cause(NamedTuple):
     name: str
     fresh: tuple[Observation, ...]
     left_out: tuple[int, ...]
+
+
+class Inside(NamedTuple):
+    """Places inside, and errors of `u` there."""
+
+    places: np.ndarray
+    errors: np.ndarray
 
 
 class Comparing:
@@ -70,12 +79,22 @@ class Comparing:
         causes = plain._causes(found)
         if not found or not isinstance(self.solver, Factorised):
             return plain._calibrated_as_a_whole(found, narrow)
-        split = dataclasses.replace(self, calibration=plain._split(causes))
-        inside = np.asarray(causes[-1].fresh[0].points) if causes[-1].fresh else None
-        compared = [split._of_cause(k, cause, len(causes), inside) for k, cause in enumerate(causes)]
+        source = causes[-1].fresh
+        inside = np.asarray(source[0].points if source else np.zeros((0, self.model.kernel.dim)))
         noisy = [any(float(np.max(o.noise_variance({}))) > 0 for o in c.fresh if not o.noise_name) for c in causes]
+        only_values = all(item.of_values for cause in causes for item in cause.fresh)
+        split, error = plain._split(causes, inside[:0] if only_values or any(noisy) else inside)
+        count = len(split.calibration.causes)
+        first = count - len(causes)
+        compared = [
+            split._of_cause(first + k, cause, count, inside if len(inside) else None) for k, cause in enumerate(causes)
+        ]
+        if error is not None:
+            parts = split._predicted(error.places, identity)
+            weight = np.ones(len(error.places))
+            compared.insert(0, Compared(error.errors, parts.by_cause, parts.rounding, weight, SLACK_INSIDE))
         wide = [bool(cause.left_out) or noise or not narrow for cause, noise in zip(causes, noisy)]
-        least = [1.0 if only_wider else 0.0 for only_wider in wide]
+        least = [0.0 if narrow else 1.0] * first + [1.0 if only_wider else 0.0 for only_wider in wide]
         names = ["fresh values"] + ["left-out values"] * any(cause.left_out for cause in causes)
         factors = jnp.asarray(factors_of(compared, least))
         calibration = dataclasses.replace(split.calibration, factors=factors, source=" and ".join(names))
@@ -193,22 +212,46 @@ class Comparing:
         order = lambda cause: max([o.operator.order for o in cause.fresh], default=-1)
         return [*data, *([Cause("u", of_u, ())] if of_u else []), *sorted(others, key=order)]
 
-    def _split(self: Any, causes: Sequence[Cause]) -> Calibration:
-        """Probes for each cause, at some of its fresh points or of its data; all factors are one."""
-        chosen, counts = [], []
-        for cause in causes:
-            rows = cause.fresh or tuple(self.observations[i] for i in cause.left_out)
-            total = sum(map(len, rows))
-            parts = [(o.operator, jnp.asarray(_some(np.asarray(o.points), -(-PROBES * len(o) // total)))) for o in rows]
-            chosen += parts
-            counts.append(sum(len(points) for _, points in parts))
-        operators, points = map(tuple, zip(*chosen))
-        solved, covariance, prior = _probed(self, operators, points)
-        covariance = np.asarray(covariance)
-        spare = JITTER * np.maximum(np.diagonal(covariance), 0.0) + ROUNDING * np.asarray(prior)
-        probes = Probes(operators, points, solved, jnp.asarray(factorised(covariance, spare)), tuple(counts))
-        names = tuple(cause.name for cause in causes)
-        return Calibration(jnp.ones(len(causes)), probes, names, "nothing yet")
+    def _split(self: Any, causes: Sequence[Cause], inside: np.ndarray) -> tuple[Posterior, Inside | None]:
+        """This posterior with probes for each cause and all factors one, and the errors of `u` inside.
+
+        Values of `u` inside are a cause of their own, the first, if fresh values tell how large their errors are.
+        """
+        items = [(k, item) for k, cause in enumerate(causes) for item in self._items(cause)]
+        totals = [sum(map(len, self._items(cause))) for cause in causes]
+        parts = [some(len(item), -(-2 * PROBES * len(item) // totals[k])) for k, item in items]
+        ends = np.cumsum([0, *map(len, parts)])
+        rows = [(item.operator, np.asarray(item.points)[part]) for (_, item), part in zip(items, parts)]
+        index = [np.arange(i, j) for i, j in pairwise(ends)]
+        held = np.isin(np.arange(len(inside)), some(len(inside), PROBES))
+        found = joint(self, [*rows, *((identity, inside[held]), (identity, inside[~held]))[: 2 * bool(len(inside))]])
+        probes = [(k, op, points[::2], at[::2]) for (k, _), (op, points), at in zip(items, rows, index)]
+        names, error = tuple(cause.name for cause in causes), None
+        if len(inside):
+            fresh = [
+                (at, np.asarray(item.values)[part])
+                for (k, item), part, at in zip(items, parts, index)
+                if causes[k].fresh
+            ]
+            error = _errors_inside(found, fresh, inside[~held])
+        if error is not None:
+            probes.insert(0, (-1, identity, inside[held], ends[-1] + np.arange(held.sum())))
+            names = (INSIDE, *names)
+        numbers, operators, points, at = zip(*probes)
+        counts = tuple(sum(len(q) for k, q in zip(numbers, points) if k == number) for number in sorted({*numbers}))
+        chosen = np.concatenate(at)
+        made = Probes(
+            operators,
+            tuple(map(jnp.asarray, points)),
+            jnp.asarray(found.solved[:, chosen]),
+            jnp.asarray(found.factor(chosen)),
+            counts,
+        )
+        calibration = Calibration(jnp.ones(len(names)), made, names, "nothing yet")
+        return dataclasses.replace(self, calibration=calibration), error
+
+    def _items(self: Any, cause: Cause) -> tuple[Observation, ...]:
+        return cause.fresh or tuple(self.observations[i] for i in cause.left_out)
 
     def _of_cause(self: Any, number: int, cause: Cause, count: int, inside: np.ndarray | None) -> Compared:
         """The errors of one cause: of its fresh values, or of values that are left out."""
@@ -218,7 +261,8 @@ class Comparing:
         found = [c[i] for c in (self.left_out(), self.left_out_clusters()) for i in cause.left_out]
         parts = [np.where(np.arange(count)[:, None] == number, item.parts, 0.0) for item in found]
         each = [item._replace(parts=part) for item, part in zip(found, parts)]
-        return max(each, key=lambda c: factor_of(c.errors, c.variance, c.noise, c.weight))
+        worst = max(each, key=lambda c: factor_of(c) / chance(len(c.errors)))
+        return worst._replace(errors=worst.errors / chance(len(worst.errors)))
 
     def _calibrated_as_a_whole(self: Any, fresh: Sequence[Observation], narrow: bool) -> Posterior:
         """One factor for the whole error: the largest that any kind of values asks for."""
@@ -228,10 +272,15 @@ class Comparing:
         noisy = not (fresh and narrow) or any(
             np.any(item.noise_variance({}) > 0) for item in fresh if not item.noise_name
         )
-        factor = max(factor_of(c.errors, c.variance, c.noise, c.weight) for c in found)
+        factor = max(factor_of(c) / (1.0 if fresh else chance(len(c.errors))) for c in found)
         name = "fresh values" if fresh else "left-out values"
         factors = jnp.asarray([max(factor, 1.0) if noisy else factor])
         return dataclasses.replace(self, calibration=Calibration(factors, None, ("all errors",), name))
+
+
+def chance(count: int) -> float:
+    """How much larger than one the spread of `count` normal errors may be by chance: two standard deviations of it."""
+    return 1 + 2 / np.sqrt(2 * count)
 
 
 def _alike(item: Observation, fresh: Observation) -> bool:
@@ -249,12 +298,13 @@ def measured(item: Observation) -> bool:
 
 
 def _joined(parts: Sequence[Compared]) -> Compared:
-    return Compared(*(np.concatenate(columns, axis=-1) for columns in zip(*parts)))
+    errors, claimed, noise, weight = (np.concatenate(columns, axis=-1) for columns in zip(*(c[:4] for c in parts)))
+    return Compared(errors, claimed, noise, weight)
 
 
-def _some(points: np.ndarray, count: int) -> np.ndarray:
-    """At most `count` of the points, evenly over their order: points of several regions come one after the other."""
-    return points[np.unique(np.linspace(0, len(points) - 1, count).astype(int))]
+def some(total: int, count: int) -> np.ndarray:
+    """At most `count` of `total` indices, evenly spread: points of several regions come one after the other."""
+    return np.unique(np.linspace(0, total - 1, min(count, total)).astype(int))
 
 
 def clusters(points: np.ndarray) -> list[np.ndarray]:
@@ -269,29 +319,17 @@ def clusters(points: np.ndarray) -> list[np.ndarray]:
     return parts
 
 
-@compiled_quickly
-def _probed(
-    posterior: Any, operators: tuple[Operator, ...], points: tuple[Float[Array, "_ d"], ...]
-) -> tuple[Array, Array, Array]:
-    """`K⁻¹ K(data, Z)`, the posterior covariance of the probes and their prior variances."""
-    engine, model = posterior.engine, posterior.model
-    parameters = engine.parameters(model.kernel)
-    rows = tuple(engine.rows(model.kernel, model.bound(op), q) for op, q in zip(operators, points))
-    with_data = jnp.concatenate(
-        [jnp.concatenate([engine.block(parameters, data, part) for part in rows], 1) for data in posterior.sections]
-    )
-    solved = posterior.solver.solve(posterior.gram, with_data)
-    count = range(len(rows))
-    upper = {(i, j): engine.block(parameters, rows[i], rows[j]) for i in count for j in count if i <= j}
-    prior = jnp.block([[upper[i, j] if i <= j else upper[j, i].T for j in count] for i in count])
-    return solved, prior - with_data.T @ solved, jnp.diagonal(prior)
+def _errors_inside(found: Joint, fresh: Sequence[tuple[np.ndarray, np.ndarray]], places: np.ndarray) -> Inside | None:
+    """Errors of `u` at places, the last rows, as residuals of fresh values show them; `None` if these tell too little.
 
-
-def factorised(covariance: np.ndarray, spare: np.ndarray) -> np.ndarray:
-    """The Cholesky factor with as little of the jitter as works: rounding may make the matrix indefinite."""
-    for rung in range(60):
-        try:
-            return np.linalg.cholesky(covariance + np.diag(10 ** (rung / 2) * spare))
-        except np.linalg.LinAlgError:
-            continue
-    raise ArithmeticError("The posterior covariance has no finite values: check length scales and variances.")
+    What the residuals leave is drawn at random, in proportion to the errors that they show.
+    """
+    last = np.arange(len(found.mean) - len(places), len(found.mean))
+    rows = found.of(np.concatenate([*(at for at, _ in fresh), last]))
+    claimed = np.maximum(np.diagonal(rows.covariance), 0.0) + ROUNDING * rows.prior
+    shown = error_given(rows, np.concatenate([values for _, values in fresh]), claimed[-len(places) :])
+    if shown.open:
+        return None
+    factor = np.sqrt(np.mean(shown.mean**2) / np.mean(np.maximum(shown.claimed - shown.left, 0.0)))
+    draws = np.random.default_rng(0).normal(size=len(places))
+    return Inside(places, shown.mean + factor * np.sqrt(shown.left) * draws)

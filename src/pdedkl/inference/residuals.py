@@ -13,16 +13,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from scipy.linalg import solve_triangular
+from scipy.special import ndtr
 
-from ..compilation import compiled_quickly
 from ..observations import Observation
-from ..operators import Operator, identity
-from .comparing import JITTER, factorised
-from .rows import ROUNDING, TestRows, whitened
+from ..operators import identity
+from .calibration import WIDTH
+from .joint import Joint, joint
+from .rows import ROUNDING
+
+# Fresh values leave `u` open if they leave more than this fraction of its variance.
+OPEN = 0.5
+# The part of a residual that says nothing about other rows: this fraction of its standard deviation, and a multiple of
+# the rounding error of the covariance.
+OWN, TIMES_ROUNDING = 1e-2, 3.0
 
 
 class ErrorInside(NamedTuple):
@@ -35,37 +41,52 @@ class ErrorInside(NamedTuple):
     left: Float[np.ndarray, " m"]
     claimed: Float[np.ndarray, " m"]
 
+    @property
+    def open(self) -> bool:
+        """Whether the residuals tell too little about `u`."""
+        return bool(np.mean(self.left) > OPEN * np.mean(self.claimed))
+
+    @property
+    def squares(self) -> Float[np.ndarray, " m"]:
+        """The expected squares of the errors."""
+        return self.mean**2 + self.left
+
+    def coverage(self) -> float:
+        """The expected fraction of places whose error is within the 95 % interval."""
+        width, s = WIDTH * np.sqrt(self.claimed), np.sqrt(self.left)
+        return float(np.mean(ndtr((width - self.mean) / s) - ndtr((-width - self.mean) / s)))
+
 
 def error_inside(posterior: Any, fresh: Sequence[Observation], places: np.ndarray) -> ErrorInside:
-    """The error of `u` at places, from the residuals of fresh values."""
-    operators, points = map(tuple, zip(*((item.operator, item.points) for item in fresh)))
-    covariance, prior = map(np.asarray, _jointly(posterior, (*operators, identity), (*points, jnp.asarray(places))))
-    count = sum(map(len, fresh))
-    own = np.diagonal(covariance)
-    spare = JITTER * np.maximum(own, 0.0) + ROUNDING * prior
-    factor = factorised(covariance[:count, :count], spare[:count])
-    residuals = [np.asarray(item.values) - posterior.predict(item.points, item.operator).mean for item in fresh]
-    v = solve_triangular(factor, covariance[:count, count:], lower=True)
-    w = solve_triangular(factor, np.concatenate(residuals), lower=True)
-    claimed = posterior.predict(places).variance
-    return ErrorInside(v.T @ w, np.maximum(claimed - np.sum(v**2, axis=0), spare[count:]), claimed)
+    """The error of `u` at places, from the residuals of fresh values, with covariances as the posterior has them."""
+    calibration = posterior.calibration
+    probes = None if calibration is None else calibration.probes
+    first = [] if probes is None else list(zip(probes.operators, probes.points))
+    rows = [*first, *((item.operator, item.points) for item in fresh), (identity, places)]
+    found = joint(posterior.uncalibrated(), rows)
+    covariance, start = found.covariance, sum(len(points) for _, points in first)
+    if calibration is not None:
+        covariance = float(calibration.factors[-1]) ** 2 * covariance
+    if probes is not None:
+        v = solve_triangular(np.asarray(probes.factor), found.covariance[:start], lower=True)
+        covariance = covariance + (v.T * np.asarray(calibration.weights())) @ v
+    kept = found._replace(covariance=covariance).of(np.arange(start, len(covariance)))
+    values = np.concatenate([np.asarray(item.values) for item in fresh])
+    return error_given(kept, values, posterior.predict(places).variance)
 
 
-@compiled_quickly
-def _jointly(
-    posterior: Any, operators: tuple[Operator, ...], points: tuple[Float[Array, "_ d"], ...]
-) -> tuple[Array, Array]:
-    """The posterior covariance of all rows, calibrated if the posterior is, and their prior variances."""
-    engine, model = posterior.engine, posterior.model
-    parameters = engine.parameters(model.kernel)
-    rows = tuple(engine.rows(model.kernel, model.bound(op), q) for op, q in zip(operators, points))
-    blocks = [jnp.concatenate([engine.block(parameters, data, part) for data in posterior.sections]) for part in rows]
-    with_data, count = jnp.concatenate(blocks, axis=1), range(len(rows))
-    upper = {(i, j): engine.block(parameters, rows[i], rows[j]) for i in count for j in count if i <= j}
-    prior = jnp.block([[upper[i, j] if i <= j else upper[j, i].T for j in count] for i in count])
-    covariance = prior - posterior.solver.cross(posterior.gram, with_data, with_data)
-    if (calibration := posterior.calibration) is not None:
-        tests = [TestRows(parameters, part, block.T) for part, block in zip(rows, blocks)]
-        v = jnp.concatenate([whitened(posterior, test) for test in tests], axis=1)
-        covariance = calibration.factors[-1] ** 2 * covariance + (v.T * calibration.weights()) @ v
-    return covariance, jnp.diagonal(prior)
+def error_given(rows: Joint, values: np.ndarray, claimed: np.ndarray) -> ErrorInside:
+    """The error of the last rows, given the values of the first ones.
+
+    Each residual may have a small part that says nothing about other rows: what a kernel that does not fit holds for
+    almost impossible. It is at least as large as rounding, which shows in negative eigenvalues of the covariance.
+    """
+    n = len(values)
+    size = np.sqrt(np.maximum(np.diagonal(rows.covariance)[:n], 0.0) + ROUNDING * rows.prior[:n])
+    among = rows.covariance[:n, :n] + np.diag(ROUNDING * rows.prior[:n])
+    eigenvalues, vectors = np.linalg.eigh(among / np.outer(size, size))
+    spectrum = np.maximum(eigenvalues, 0.0) + max(OWN**2, -TIMES_ROUNDING * eigenvalues[0])
+    turned = vectors.T @ ((values - rows.mean[:n]) / size)
+    v = vectors.T @ (rows.covariance[:n, n:] / size[:, None]) / np.sqrt(spectrum)[:, None]
+    left = np.maximum(claimed - np.sum(v**2, axis=0), rows.spare[n:])
+    return ErrorInside(v.T @ (turned / np.sqrt(spectrum)), left, claimed)
