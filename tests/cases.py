@@ -101,7 +101,7 @@ def profiles() -> dict[str, pk.Profile]:
 
 @cache
 def embeddings(d: int) -> dict[str, pk.Embedding]:
-    keys = iter(jax.random.split(jax.random.key(d), 20))
+    keys = iter(jax.random.split(jax.random.key(d + 10), 20))
     return {
         "identity": pk.IdentityEmbedding(),
         "affine": pk.Affine.drawn(d, 3, key=next(keys)),

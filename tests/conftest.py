@@ -14,16 +14,24 @@ COMPILED = Path(tempfile.gettempdir()) / f"pdedkl-tests-{RUN}"
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(COMPILED)
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.05"
 
+import pytest  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
 
 CHECKED = ["pdedkl.embeddings", "pdedkl.inference", "pdedkl.kernels", "pdedkl.means", "pdedkl.operators.symbol"]
 
 with install_import_hook(CHECKED, "shape_checks.typechecker"):
     import pdedkl.api  # noqa: F401
+    from pdedkl.compilation import make_room
 
 # Tracing makes many objects, few of which are garbage: looking for it seldom saves a twentieth of the time.
 gc.freeze()
 gc.set_threshold(50_000, 20, 50)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def room_for_programs():
+    """A process may hold only so many programs, and a run of all tests compiles more."""
+    make_room()
 
 
 def pytest_sessionfinish(session):

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .compilation import library_for
 from .coordinates import Ball, Coordinates, Layout
 from .grids import fixed_point, grid_points, index_of
 from .regions import Piece, Region, log_volume_of_ball, uniform_in_ball
@@ -135,9 +135,11 @@ class Domain:
         rounding = 4 * np.finfo(float).eps * np.maximum(np.abs(self.lower), np.abs(self.upper))
         for x, ball in self._balls():
             rounding[list(x.indices)] = ROUNDING * (ball.radius + np.max(np.abs(ball.center)))
-        inside = jnp.all((points >= self.lower - rounding) & (points <= self.upper + rounding), axis=-1)
+        xp = library_for(points)
+        points = xp.asarray(points)
+        inside = xp.all((points >= self.lower - rounding) & (points <= self.upper + rounding), axis=-1)
         for x, ball in self._balls():
-            distance = jnp.linalg.norm(points[..., np.asarray(x.indices)] - np.asarray(ball.center), axis=-1)
+            distance = xp.linalg.norm(points[..., np.asarray(x.indices)] - np.asarray(ball.center), axis=-1)
             inside &= distance <= ball.radius + rounding[x.indices[0]]
         return inside
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .compilation import library_for
 from .domain import Domain
 from .operators import Operator, Symbol, identity, same
 from .operators.base import applied
@@ -193,7 +194,8 @@ class Observation(Shown, eqx.Module):
         given = self.noise.initial if isinstance(self.noise, Learned) else None
         if given is not None:
             return given
-        size, spread = float(jnp.max(jnp.abs(self.values))), float(jnp.std(self.values))
+        values = np.asarray(self.values)
+        size, spread = float(np.max(np.abs(values))), float(np.std(values))
         return 1e-2 * (spread if spread > 1e-12 * size else size or 1.0)
 
     def noise_variance(self, log_noise: dict[str, Array]) -> Float[Array, " n"]:
@@ -210,9 +212,12 @@ class Observation(Shown, eqx.Module):
             assert jnp.allclose(data.noise_variance({}), 1e-4)
             ```
         """
-        known = None if isinstance(self.noise, Learned) else self.noise**2
-        variance = jnp.exp(2 * log_noise[self.noise_name or ""]) if known is None else known
-        return jnp.broadcast_to(variance, (len(self),)) / (1.0 if self.weights is None else self.weights)
+        learned = isinstance(self.noise, Learned)
+        level = log_noise[self.noise_name or ""] if learned else self.noise
+        xp = library_for((level, self.weights))
+        level = xp.asarray(level)
+        variance = xp.broadcast_to(xp.exp(2 * level) if learned else level**2, (len(self),))
+        return variance if self.weights is None else variance / xp.asarray(self.weights)
 
     def _described(self) -> tuple[str, Rows] | None:
         level = None if isinstance(self.noise, Learned) else self.noise

@@ -14,8 +14,9 @@ import pdedkl as pk
 from pdedkl.inference.cholesky import factorise, solve
 from pdedkl.inference.evidence import linear_system
 from pdedkl.inference.gram import assemble
-from pdedkl.training.gauss_newton import TRUST, _jacobian, price_of_weights, proposals
-from pdedkl.training.objective import Objective, value_and_gradient
+from pdedkl.inference.staged import gram_of
+from pdedkl.training.gauss_newton import TRUST, _begin, jacobian_of, price_of_weights, proposals
+from pdedkl.training.objective import Objective, staged_system, value_and_gradient
 from pdedkl.training.phases import _gauss_newton_step
 
 DOMAIN = pk.Domain(x=[(0.0, 2.0)], t=(-1.0, 1.0))
@@ -57,13 +58,17 @@ def linearised(objective, x):
     system = linear_system(objective.model(x), objective.observations)
     upper = assemble(lambda a, b: system.engine.block(system.parameters, a, b), system.sections)
     alpha = solve(factorise(upper, system.noise)[0], system.residual)
-    return upper, system.noise, system.residual, alpha, _jacobian(objective, x, system, alpha)
+    return upper, system.noise, system.residual, alpha
 
 
 def prepared(kernel: str, strength: float = 0.1) -> Found:
     objective = Objective(pk.Model(KERNELS[kernel](), OBSERVATIONS), OBSERVATIONS, strength)
-    upper, *rest = map(np.asarray, linearised(objective, objective.start()))
-    return Found(objective, np.triu(upper) + np.triu(upper, 1).T, *rest)
+    x = objective.start()
+    upper, *rest = map(np.asarray, linearised(objective, x))
+    _, system = staged_system(objective, x)
+    filled = np.asarray(jacobian_of(objective, x, system, _begin(gram_of(system.parts), system)))
+    jacobian = filled[np.asarray(system.place), : objective.weight_count]
+    return Found(objective, np.triu(upper) + np.triu(upper, 1).T, *rest, jacobian)
 
 
 @pytest.fixture(scope="module", params=KERNELS)

@@ -20,12 +20,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from scipy.linalg import cholesky, solve_triangular
 
-from ..compilation import compiled_quickly
 from ..domain import TIME, Domain
 from ..inference.engines import ClosedForm
+from ..inference.parts import joined
+from ..inference.staged import matrix_of, rows_at
 from ..kernels import Kernel, ard
 from ..model import Model
 from ..observations import Observation
@@ -199,7 +199,7 @@ def _left_open(domain: Domain, stated: Rows, places: np.ndarray, dense: bool = T
 def left_of_u(domain: Domain, stated: Rows, faces: np.ndarray, places: np.ndarray) -> tuple[float, float]:
     """The standard deviation of `u` at the places, relative to the prior: with the stated rows, and with faces too."""
     operators, points = zip(*stated, (identity, faces))
-    gram, cross = map(np.asarray, _covariances(plain_kernel(domain), operators, points, places))
+    gram, cross = _covariances(plain_kernel(domain), operators, points, places)
     size = np.sqrt(np.maximum(np.diagonal(gram), np.finfo(float).tiny))
     gram, cross = gram / np.outer(size, size), cross / size
 
@@ -211,19 +211,16 @@ def left_of_u(domain: Domain, stated: Rows, faces: np.ndarray, places: np.ndarra
     return left(len(gram) - len(faces)), left(len(gram))
 
 
-@compiled_quickly
 def _covariances(
-    kernel: Kernel, operators: tuple[Operator, ...], points: tuple[np.ndarray, ...], places: np.ndarray
-) -> tuple[Array, Array]:
+    kernel: Kernel, operators: Sequence[Operator], points: Sequence[np.ndarray], places: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The prior covariances of all rows, and those of `u` at the places with them."""
     engine = ClosedForm()
-    parameters = engine.parameters(kernel)
-    rows = [engine.rows(kernel, operator, jnp.asarray(q)) for operator, q in zip(operators, points)]
-    u = engine.rows(kernel, identity, jnp.asarray(places))
-    count = range(len(rows))
-    upper = {(i, j): engine.block(parameters, rows[i], rows[j]) for i in count for j in count if i <= j}
-    gram = jnp.block([[upper[i, j] if i <= j else upper[j, i].T for j in count] for i in count])
-    return gram, jnp.concatenate([engine.block(parameters, u, part) for part in rows], axis=1)
+    pairs = [*zip(operators, points), (identity, places)]
+    sections = [rows_at(engine, kernel, operator, q) for operator, q in pairs]
+    gram = matrix_of(*joined(engine, engine.parameters(kernel), sections))
+    n = len(gram) - len(places)
+    return gram[:n, :n], gram[n:, :n]
 
 
 def interior(domain: Domain) -> np.ndarray:

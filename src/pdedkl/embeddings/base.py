@@ -9,11 +9,16 @@ from typing import TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
+from scipy.special import ndtr, ndtri
 
 from .jets import Jet
 
 Layer = TypeVar("Layer", Array, Jet)
+
+# The standard deviation of a standard normal variable that is truncated at two.
+TRUNCATED = 0.87962566103423978
 
 
 class Embedding(eqx.Module):
@@ -76,11 +81,19 @@ class Linear(eqx.Module):
     offset: Float[Array, " v"] | None
 
 
-def lecun(inputs: int, outputs: int, *, key: PRNGKeyArray, offset: bool = True) -> Linear:
-    """A layer with LeCun-normal `W` (variance 1/fan-in) and zero `w`."""
-    initialise = jax.nn.initializers.lecun_normal(in_axis=1, out_axis=0)
-    matrix = initialise(key, (outputs, inputs), dtype=jnp.float64)
-    return Linear(matrix, jnp.zeros(outputs) if offset else None)
+def generators(key: PRNGKeyArray, count: int) -> list[np.random.Generator]:
+    """Independent generators from a random key of JAX. NumPy draws, since JAX would compile each shape."""
+    typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    seed = np.asarray(jax.random.key_data(key) if typed else key)
+    return [np.random.default_rng(part) for part in np.random.SeedSequence(seed.ravel().tolist()).spawn(count)]
+
+
+def lecun(inputs: int, outputs: int, *, key: PRNGKeyArray | np.random.Generator, offset: bool = True) -> Linear:
+    """A layer with normal `W` of variance 1/fan-in, truncated at two standard deviations, and zero `w`."""
+    rng = key if isinstance(key, np.random.Generator) else generators(key, 1)[0]
+    draws = ndtri(rng.uniform(ndtr(-2.0), ndtr(2.0), (outputs, inputs)))
+    matrix = draws / (TRUNCATED * np.sqrt(inputs))
+    return Linear(jnp.asarray(matrix), jnp.asarray(np.zeros(outputs)) if offset else None)
 
 
 def dense(layer: Linear, x: Layer) -> Layer:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import jax
 from jaxtyping import PRNGKeyArray
 
-from .base import Activation, Embedding, Layer, Linear, activate, dense, lecun
+from .base import Activation, Embedding, Layer, Linear, activate, dense, generators, lecun
 from .jets import Jet
 
 
@@ -49,8 +48,7 @@ class MLP(Embedding):
             if not isinstance(size, int) or size < 1:
                 raise ValueError(f"A network needs a positive whole number as `{name}`: got {size!r}.")
         widths = [input_dim, *[width] * depth, latent_dim]
-        keys = jax.random.split(key, depth + 1)
-        self.layers = tuple(lecun(a, b, key=k) for (a, b), k in zip(pairwise(widths), keys))
+        self.layers = tuple(lecun(*ends, key=rng) for ends, rng in zip(pairwise(widths), generators(key, depth + 1)))
 
     @property
     def input_dim(self) -> int:
@@ -96,9 +94,8 @@ class Residual(Embedding):
         activation: str = "gelu",
         key: PRNGKeyArray,
     ) -> None:
-        linear_key, network_key = jax.random.split(key)
-        self.network = MLP(input_dim, latent_dim, width=width, depth=depth, activation=activation, key=network_key)
-        self.linear = lecun(input_dim, latent_dim, key=linear_key, offset=False)
+        self.network = MLP(input_dim, latent_dim, width=width, depth=depth, activation=activation, key=key)
+        self.linear = lecun(input_dim, latent_dim, key=generators(key, depth + 2)[-1], offset=False)
 
     @property
     def input_dim(self) -> int:

@@ -29,11 +29,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import ndtri
 
+from ..compilation import library_for
 from ..operators import Operator
 
 # A normal variable is within `WIDTH` standard deviations of its mean with probability 0.95.
@@ -76,12 +76,12 @@ class Calibration(eqx.Module):
     causes: tuple[str, ...] = eqx.field(static=True)
     source: str = eqx.field(static=True)
 
-    def weights(self) -> Float[Array, " z"]:
+    def weights(self) -> Float[Array, " z"] | Float[np.ndarray, " z"]:
         """`s_g² − s₀²` for each probe: what it adds to `s₀² C`."""
-        squares = self.factors**2
-        if self.probes is None:
-            return jnp.zeros(0)
-        return jnp.concatenate([jnp.full(n, s - squares[-1]) for n, s in zip(self.probes.counts, squares)])
+        xp = library_for(self.factors)
+        squares = xp.asarray(self.factors) ** 2
+        counts = () if self.probes is None else self.probes.counts
+        return xp.repeat((squares - squares[-1])[: len(counts)], np.asarray(counts, dtype=int))
 
     def _in_words(self) -> str:
         """The factors in words."""

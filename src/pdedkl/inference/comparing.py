@@ -223,7 +223,8 @@ class Comparing:
         ends = np.cumsum([0, *map(len, parts)])
         rows = [(item.operator, np.asarray(item.points)[part]) for (_, item), part in zip(items, parts)]
         index = [np.arange(i, j) for i, j in pairwise(ends)]
-        held = np.isin(np.arange(len(inside)), some(len(inside), PROBES))
+        inside = inside if len(inside) > 1 else inside[:0]
+        held = np.isin(np.arange(len(inside)), some(len(inside), min(PROBES, len(inside) // 2)))
         found = joint(self, [*rows, *((identity, inside[held]), (identity, inside[~held]))[: 2 * bool(len(inside))]])
         probes = [(k, op, points[::2], at[::2]) for (k, _), (op, points), at in zip(items, rows, index)]
         names, error = tuple(cause.name for cause in causes), None

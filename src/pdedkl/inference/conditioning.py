@@ -9,6 +9,7 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
+from jaxtyping import Array
 
 from ..compilation import compiled, compiled_quickly
 from ..kernels import Kernel
@@ -20,15 +21,15 @@ from .estimated import log_determinant
 from .evidence import linear_system, value_from
 from .gram import assemble
 from .iterative import Iterative, chosen_solver, everywhere, plain_mesh, solved
+from .parts import joined
 from .posterior import Posterior
 from .solver import Factorised, Gram
+from .staged import STAGED_VALUES, gram_of, of_rows, terms_of
 
 # Errors of conjugate gradients that deserve a warning.
 UNCONVERGED = 1e-6
 # Matrices of n × n that are alive at once in a factorisation.
 MATRICES = 3
-# For at most this number of values, an optimised compilation takes longer than it saves.
-FEW_VALUES = 2000
 
 
 def condition(
@@ -66,7 +67,7 @@ def condition(
     n = sum(map(len, found))
     chosen = chosen_solver(solver, n, MATRICES, mesh)
     if chosen == "dense":
-        conditioned = (_condition_on_few if n <= FEW_VALUES else _condition)(model, found)
+        conditioned = (_condition_in_stages if n <= STAGED_VALUES else _condition_in_one)(model, found)
     else:
         conditioned = _condition_iteratively(model, found, plain_mesh(mesh))
     sections, made, alpha, jitter, objective = conditioned
@@ -85,15 +86,30 @@ def condition(
     return Posterior(model, found, sections, made, alpha, jitter, objective)
 
 
-def _condition_densely(model: Model, observations: tuple[Observation, ...]):
+def _condition_in_stages(model: Model, observations: tuple[Observation, ...]):
+    system = _system(model, observations)
+    parts, layout = joined(system.engine, system.parameters, system.sections)
+    factor, alpha, jitter, objective = _solved(gram_of(parts), terms_of(layout), system.noise, system.residual)
+    return system.sections, Factorised(factor), alpha, jitter, objective
+
+
+_system = compiled_quickly(linear_system)
+
+
+@compiled
+def _solved(gram: Array, terms: Array, noise: Array, residual: Array):
+    factor, jitter = factorise(of_rows(gram, terms), noise)
+    alpha = solve(factor, residual)
+    return factor, alpha, jitter, value_from(factor, alpha, residual)
+
+
+@compiled
+def _condition_in_one(model: Model, observations: tuple[Observation, ...]):
     system = linear_system(model, observations)
     gram = assemble(partial(system.engine.block, system.parameters), system.sections)
     factor, jitter = factorise(gram, system.noise)
     alpha = solve(factor, system.residual)
     return system.sections, Factorised(factor), alpha, jitter, value_from(factor, alpha, system.residual)
-
-
-_condition, _condition_on_few = compiled(_condition_densely), compiled_quickly(_condition_densely)
 
 
 @compiled

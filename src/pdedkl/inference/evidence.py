@@ -135,18 +135,53 @@ def _evidence(
     static: _Static, parameters: Any, sections: tuple[Any, ...], noise: Array, residual: Array
 ) -> tuple[Array, Array]:
     factor, jitter = factorise(assemble(partial(static.block, parameters), sections), noise)
-    return value_given(factor, residual, static.given), jitter
+    return value_given(factor, residual, static.given, residual.shape[0] - static.given), jitter
 
 
-def value_given(factor: Array, residual: Array, given: int) -> Float[Array, ""]:
-    """`−log p(y | y₀)`, where `y₀` are the first `given` values.
+class Derivatives(NamedTuple):
+    """`−log p(y | y₀)`, and its derivatives with respect to the matrix, the noise and the residual.
+
+    `left_out` are the values minus their predictions from all others.
+    """
+
+    value: Float[Array, ""]
+    weights: Float[Array, "n n"]
+    of_noise: Float[Array, " n"]
+    of_residual: Float[Array, " n"]
+    left_out: Float[Array, " n"]
+
+
+def value_given(factor: Array, residual: Array, first: int, count: Array | int) -> Float[Array, ""]:
+    """`−log p(y | y₀)`, where `y₀` are the first values, and `count` others are there.
 
     The first rows of `L` are the factor of the first block of `K`, and the first entries of `L⁻¹ r` belong to it alone.
     So what is left of both sums is the density of the other values, given these.
     """
-    half = half_solve(factor, residual[:, None])[given:, 0]
-    size = jnp.sum(jnp.log(jnp.diagonal(factor)[given:]))
-    return 0.5 * jnp.dot(half, half) + size + 0.5 * half.shape[0] * jnp.log(2 * jnp.pi)
+    half = half_solve(factor, residual[:, None])[first:, 0]
+    size = jnp.sum(jnp.log(jnp.diagonal(factor)[first:]))
+    return 0.5 * jnp.dot(half, half) + size + 0.5 * count * jnp.log(2 * jnp.pi)
+
+
+def derivatives(factor: Array, jitter: Array, residual: Array, first: int, count: Array | int) -> Derivatives:
+    """The derivatives of the evidence, from the factor of the matrix."""
+    alpha = solve(factor, residual)
+    precision = inverse(factor)
+    left_out = alpha / jnp.diagonal(precision)
+    signed = [(1.0, alpha)]
+    of_residual = alpha
+    if first:
+        # The same for the given values alone, with the opposite sign.
+        corner = factor[:first, :first]
+        precision = precision.at[:first, :first].add(-inverse(corner))
+        alone = jnp.zeros_like(alpha).at[:first].set(solve(corner, residual[:first]))
+        signed.append((-1.0, alone))
+        of_residual = alpha - alone
+    weights = 0.5 * (precision - sum(sign * a[:, None] * a for sign, a in signed))
+    on_diagonal = jnp.diagonal(weights)
+    # The jitter is a multiple of the diagonal of K, so it contributes to the gradient.
+    diagonal = jnp.arange(residual.shape[0])
+    weights = weights + jnp.where(diagonal[:, None] == diagonal, jitter * on_diagonal, 0.0)
+    return Derivatives(value_given(factor, residual, first, count), weights, on_diagonal, of_residual, left_out)
 
 
 def value_from(factor: Array, alpha: Array, residual: Array) -> Float[Array, ""]:
@@ -158,27 +193,10 @@ def value_from(factor: Array, alpha: Array, residual: Array) -> Float[Array, ""]
 def _evidence_forward(static: _Static, parameters: Any, sections: tuple[Any, ...], noise: Array, residual: Array):
     """Value and gradient together: nothing of size n × n is kept for the backward pass."""
     factor, jitter = factorise(assemble(partial(static.block, parameters), sections), noise)
-    alpha = solve(factor, residual)
-    precision = inverse(factor)
-    of_residual = alpha
-    alphas = alpha[:, None]
-    if given := static.given:
-        # The same for the given values alone, with the opposite sign.
-        first = factor[:given, :given]
-        precision = precision.at[:given, :given].add(-inverse(first))
-        alone = jnp.zeros_like(alpha).at[:given].set(solve(first, residual[:given]))
-        alphas, of_residual = jnp.stack([alpha, alone], axis=1), alpha - alone
-    signed = alphas * jnp.asarray([1.0, -1.0][: alphas.shape[1]])
-    on_diagonal = 0.5 * (jnp.diagonal(precision) - jnp.sum(signed * alphas, axis=1))
-    # The jitter is a multiple of the diagonal of K, so it contributes to the gradient.
-    precision = precision.at[jnp.diag_indices(noise.shape[0])].add(2 * jitter * on_diagonal)
-
-    def weights(start: Array, size: int) -> Array:
-        return 0.5 * (_rows(precision, start, size) - _rows(signed, start, size) @ alphas.T)
-
-    parameter_gradient, section_gradients = pull_back(static.block, parameters, sections, weights)
-    gradients = (parameter_gradient, section_gradients, on_diagonal, of_residual)
-    return (value_given(factor, residual, given), jitter), gradients
+    found = derivatives(factor, jitter, residual, static.given, residual.shape[0] - static.given)
+    rows = lambda start, size: jax.lax.dynamic_slice_in_dim(found.weights, start, size)
+    parameter_gradient, section_gradients = pull_back(static.block, parameters, sections, rows)
+    return (found.value, jitter), (parameter_gradient, section_gradients, found.of_noise, found.of_residual)
 
 
 def _evidence_backward(static: _Static, gradients: tuple, cotangent: tuple[Array, Array]):
@@ -206,7 +224,3 @@ def _estimated_forward(static: _Static, parameters: Any, sections: tuple[Any, ..
 
 
 _estimated_evidence.defvjp(_estimated_forward, _evidence_backward)
-
-
-def _rows(array: Array, start: Array, size: int) -> Array:
-    return jax.lax.dynamic_slice_in_dim(array, start, size)

@@ -10,9 +10,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..compilation import compiled_quickly
-from ..means import observed_mean
-from ..operators import Operator, same
+from ..operators import Operator
+from . import rows
+from .cholesky import half_solve, solve
 from .rows import ROUNDING
+from .staged import between, cross_of, matrix_of
 
 # Jitter of a posterior covariance: this fraction of the variances, and at least their rounding errors.
 JITTER = 1e-6
@@ -42,43 +44,20 @@ class Joint(NamedTuple):
         return _factorised(self.covariance[np.ix_(part, part)], self.spare[part])
 
 
-def joint(posterior: Any, rows: Rows) -> Joint:
-    """The joint posterior of rows, given as operators and their points.
-
-    Rows of one operator are computed together.
-    """
-    kinds: list[tuple[Operator, list[int]]] = []
-    for number, (operator, _) in enumerate(rows):
-        members = next((members for other, members in kinds if same(other, operator)), None)
-        if members is None:
-            kinds.append((operator, [number]))
-        else:
-            members.append(number)
-    starts = np.cumsum([0, *(len(points) for _, points in rows)])
-    order = np.concatenate([np.arange(starts[i], starts[i + 1]) for _, members in kinds for i in members])
-    points = tuple(jnp.concatenate([jnp.asarray(rows[i][1]) for i in members]) for _, members in kinds)
-    found = _joint(posterior, tuple(operator for operator, _ in kinds), points)
-    return Joint(*map(np.asarray, found)).of(np.argsort(order))
+def joint(posterior: Any, wanted: Rows) -> Joint:
+    """The joint posterior of rows, given as operators and their points."""
+    found, data = rows.test_rows(posterior, *wanted), rows.data_of(posterior).rows
+    prior = matrix_of(found.parts, found.layout)
+    with_data = between(between(np.asarray(cross_of(found.parts, data.parts)), found.layout).T, data.layout)
+    explained, solved = map(np.asarray, _explained(posterior.solver.factor, jnp.asarray(with_data)))
+    mean = np.concatenate([rows.prior_mean(posterior, operator, points) for operator, points in wanted])
+    return Joint(mean + with_data.T @ np.asarray(posterior.alpha), prior - explained, np.diagonal(prior), solved)
 
 
 @compiled_quickly
-def _joint(
-    posterior: Any, operators: tuple[Operator, ...], points: tuple[Float[Array, "_ d"], ...]
-) -> tuple[Array, ...]:
-    engine, model = posterior.engine, posterior.model
-    parameters = engine.parameters(model.kernel)
-    bound = [model.bound(operator) for operator in operators]
-    rows = tuple(engine.rows(model.kernel, operator, q) for operator, q in zip(bound, points))
-    with_data = jnp.concatenate(
-        [jnp.concatenate([engine.block(parameters, data, part) for part in rows], 1) for data in posterior.sections]
-    )
-    count = range(len(rows))
-    upper = {(i, j): engine.block(parameters, rows[i], rows[j]) for i in count for j in count if i <= j}
-    prior = jnp.block([[upper[i, j] if i <= j else upper[j, i].T for j in count] for i in count])
-    explained = posterior.solver.cross(posterior.gram, with_data, with_data)
-    solved = posterior.solver.solve(posterior.gram, with_data)
-    mean = jnp.concatenate([observed_mean(model.mean, operator, q) for operator, q in zip(bound, points)])
-    return mean + with_data.T @ posterior.alpha, prior - explained, jnp.diagonal(prior), solved
+def _explained(factor: Float[Array, "n n"], with_data: Float[Array, "n m"]) -> tuple[Array, Array]:
+    half = half_solve(factor, with_data)
+    return half.T @ half, solve(factor, with_data)
 
 
 def _factorised(covariance: np.ndarray, spare: np.ndarray) -> np.ndarray:

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 # Entries of the matrix between one batch of test points and the data; bounds the memory of a prediction. Conjugate
 # gradients compute all covariances of the data anew for each batch, so their batches are large.
 ENTRIES_PER_BATCH = {Factorised: 1 << 22, Iterative: 1 << 26}
-# For at most this number of entries, an optimised compilation takes longer than it saves.
-FEW_ENTRIES = 1 << 20
-
 # The largest distance of a point from the centre of the domain, in half-widths of the domain.
 FARTHEST = 1e15
 
@@ -153,8 +150,7 @@ class Posterior(Comparing, Shown, eqx.Module):
         q = self._points(points, operator)
         q_ = self._points(points if other_points is None else other_points, other)
         check_fits(max(len(q), len(q_)), 2, "points to predict jointly")
-        few = len(q) * len(q_) <= FEW_ENTRIES
-        return np.asarray((rows.covariance_of_few if few else rows.covariance)(self, operator, q, other, q_))
+        return rows.covariance(self, operator, q, other, q_)
 
     def sample(self, key: PRNGKeyArray, points: Any, operator: Operator = identity, *, count: int = 1) -> np.ndarray:
         """Joint draws of `A u` at points.
@@ -177,7 +173,7 @@ class Posterior(Comparing, Shown, eqx.Module):
         check_fits(q.shape[0], 3, "points to draw jointly")
         mean = self.predict(q, operator).mean
         # Posterior covariances are close to singular: eigenvalues can be cut off at zero where Cholesky would fail.
-        eigenvalues, vectors = jnp.linalg.eigh(rows.covariance(self, operator, q, operator, q))
+        eigenvalues, vectors = jnp.linalg.eigh(jnp.asarray(rows.covariance(self, operator, q, operator, q)))
         root = vectors * jnp.sqrt(jnp.maximum(eigenvalues, 0.0))
         return mean + np.asarray(jax.random.normal(key, (count, q.shape[0])) @ root.T)
 
@@ -219,10 +215,9 @@ class Posterior(Comparing, Shown, eqx.Module):
         plain = self.calibration.factors[-1] ** 2 * plain
         if (probes := self.calibration.probes) is None:
             return plain
-        with_probes = [
-            self._with_data(p, tuple(rows.probe_rows(self, probes))) - probes.solved.T @ k
-            for p, k in ((q, left), (q_, right))
-        ]
+        pairs = zip(probes.operators, probes.points)
+        sections = tuple(self.engine.rows(self.model.kernel, self.model.bound(op), points) for op, points in pairs)
+        with_probes = [self._with_data(p, sections) - probes.solved.T @ k for p, k in ((q, left), (q_, right))]
         one, other = half_solve(probes.factor, jnp.stack(with_probes, axis=1)).T
         return plain + jnp.dot(self.calibration.weights() * one, other)
 
@@ -343,12 +338,12 @@ class Posterior(Comparing, Shown, eqx.Module):
         size = batch_size or max(1, ENTRIES_PER_BATCH[type(self.solver)] // self.alpha.shape[0])
         # Powers of two, so that calls with different numbers of points share a few compilations.
         size = min(size, 1 << (q.shape[0] - 1).bit_length())
-        predict_batch = rows.predict_few if q.shape[0] * self.alpha.shape[0] <= FEW_ENTRIES else rows.predict_batch
+        data = rows.data_of(self)
         batches = []
         for start in range(0, q.shape[0], size):
             part = q[start : start + size]
             padded = np.concatenate([part, np.broadcast_to(part[-1], (size - len(part), q.shape[1]))])
-            found = (np.asarray(leaf)[..., : len(part)] for leaf in predict_batch(self, operator, padded))
+            found = (np.asarray(leaf)[..., : len(part)] for leaf in rows.predict(self, data, operator, padded))
             batches.append(self._by_cause(*found))
         mean, by_cause, rounding, clamped = (np.concatenate(columns, axis=-1) for columns in zip(*batches))
         _check_finite(q, mean + np.sum(by_cause, axis=0) + rounding, operator)

@@ -1,4 +1,4 @@
-"""The compiled part of a prediction: test points against the data of a posterior."""
+"""Predictions: the rows of test points against the data of a posterior, in stages (`staged.py`)."""
 
 from __future__ import annotations
 
@@ -9,24 +9,36 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..compilation import compiled, compiled_quickly
-from ..means import observed_mean
+from ..means import ZeroMean, observed_mean
 from ..operators import Operator
 from .calibration import Probes
 from .cholesky import half_solve
+from .parts import Layout, Part, joined
+from .solver import Factorised
+from .staged import cross_of, rows_at, summed, terms_of, variances_of
 
 # The rounding error of a number, relative to its size.
 EPSILON = float(np.finfo(float).eps)
 # A variance is a difference of two numbers of the size of the prior variance, so it has a few of their rounding errors.
 ROUNDING = 16 * EPSILON
 
-Points = Float[np.ndarray, "m d"] | Float[Array, "m d"]
-OtherPoints = Float[np.ndarray, "n d"] | Float[Array, "n d"]
+# For at most this number of entries, an optimised compilation takes longer than it saves.
+FEW_ENTRIES = 1 << 20
 
 
-class TestRows(NamedTuple):
-    parameters: Any
-    rows: Any
-    with_data: Float[Array, "m n"]
+class Joined(NamedTuple):
+    """Rows of some operators, as parts of the kernel."""
+
+    sections: tuple[Any, ...]
+    parts: tuple[Part, ...]
+    layout: Layout
+
+
+class Data(NamedTuple):
+    """What predictions compare test rows with: the rows of the data, and the probes of the calibration."""
+
+    rows: Joined
+    probes: Joined | None
 
 
 class Predicted(NamedTuple):
@@ -43,61 +55,156 @@ class Predicted(NamedTuple):
     whitened: Float[Array, "z m"]
 
 
-def test_rows(posterior: Any, operator: Operator, points: Any) -> TestRows:
-    engine, kernel = posterior.engine, posterior.model.kernel
-    parameters = engine.parameters(kernel)
-    rows = engine.rows(kernel, posterior.model.bound(operator), points)
-    blocks = [engine.block(parameters, rows, data) for data in posterior.sections]
-    return TestRows(parameters, rows, jnp.concatenate(blocks, axis=1))
-
-
-def predicted(posterior: Any, operator: Operator, points: Points) -> Predicted:
-    test = test_rows(posterior, operator, points)
-    prior_mean = observed_mean(posterior.model.mean, posterior.model.bound(operator), jnp.asarray(points))
-    prior = posterior.engine.diagonal(test.parameters, test.rows)
-    return Predicted(
-        mean=prior_mean + test.with_data @ posterior.alpha,
-        variance=prior - posterior.solver.explained(posterior.gram, test.with_data.T),
-        rounding=ROUNDING * jnp.abs(prior),
-        # Each of the terms of the mean is rounded, and they may be far larger than their sum.
-        of_mean=(EPSILON * (jnp.abs(test.with_data) @ jnp.abs(posterior.alpha))) ** 2,
-        whitened=whitened(posterior, test),
-    )
-
-
-predict_batch, predict_few = compiled(predicted), compiled_quickly(predicted)
-
-
-def whitened(posterior: Any, test: TestRows) -> Float[Array, "z m"]:
-    """`L⁻¹ c` for the posterior covariances `c` of test rows with the probes; no rows if there are no probes."""
+def data_of(posterior: Any) -> Data:
     calibration = posterior.calibration
     probes: Probes | None = None if calibration is None else calibration.probes
-    if probes is None:
-        return jnp.zeros((0, test.with_data.shape[0]))
-    with_probes = [posterior.engine.block(test.parameters, test.rows, rows) for rows in probe_rows(posterior, probes)]
-    return half_solve(probes.factor, (jnp.concatenate(with_probes, axis=1) - test.with_data @ probes.solved).T)
+    rows = _joined(posterior, posterior.sections)
+    return Data(rows, None if probes is None else _joined(posterior, tuple(probe_rows(posterior, probes))))
+
+
+def test_rows(posterior: Any, *rows: tuple[Operator, Any]) -> Joined:
+    """The rows of operators, each at its own points."""
+    return _joined(posterior, tuple(_rows(posterior, operator, points) for operator, points in rows))
 
 
 def probe_rows(posterior: Any, probes: Probes) -> list[Any]:
     """The probes as the engine needs them."""
-    model, engine = posterior.model, posterior.engine
-    return [engine.rows(model.kernel, model.bound(op), q) for op, q in zip(probes.operators, probes.points)]
+    return [_rows(posterior, operator, points) for operator, points in zip(probes.operators, probes.points)]
 
 
-def jointly(
-    posterior: Any, operator: Operator, points: Points, other_operator: Operator, other_points: OtherPoints
-) -> Float[Array, "m n"]:
-    """The posterior covariance of two sets of rows, calibrated if the posterior is."""
-    left = test_rows(posterior, operator, points)
-    right = test_rows(posterior, other_operator, other_points)
-    prior = posterior.engine.block(left.parameters, left.rows, right.rows)
-    plain = prior - posterior.solver.cross(posterior.gram, left.with_data.T, right.with_data.T)
+def _rows(posterior: Any, operator: Operator, points: Any) -> Any:
+    return rows_at(posterior.engine, posterior.model.kernel, posterior.model.bound(operator), points)
+
+
+def _joined(posterior: Any, sections: tuple[Any, ...]) -> Joined:
+    parts, layout = joined(posterior.engine, posterior.engine.parameters(posterior.model.kernel), sections)
+    return Joined(sections, parts, layout)
+
+
+def prior_mean(posterior: Any, operator: Operator, points: Any) -> np.ndarray:
+    model = posterior.model
+    if isinstance(model.mean, ZeroMean):
+        return np.zeros(len(points))
+    return np.asarray(_mean_at(model.mean, model.bound(operator), jnp.asarray(points)))
+
+
+_mean_at = compiled_quickly(observed_mean)
+
+
+def prior_variance(posterior: Any, rows: Joined) -> np.ndarray:
+    """The prior variance of each row of a single operator."""
+    parameters = posterior.engine.parameters(posterior.model.kernel)
+    return variances_of(rows.parts, rows.layout, posterior.engine, parameters, rows.sections[0])
+
+
+class Side(NamedTuple):
+    """Covariances of test rows with the data and with the probes, still between joined jets, and where rows are."""
+
+    with_data: Float[Array, "_ _"]
+    of_data: Float[Array, "n _"]
+    with_probes: Float[Array, "_ _"] | None
+    of_probes: Float[Array, "z _"] | None
+    place: Float[Array, "m _"]
+
+    def data(self) -> Float[Array, "m n"]:
+        return _between(self.with_data, self.place, self.of_data)
+
+
+def _between(gram: Array, left: Array, right: Array) -> Array:
+    return summed(summed(gram, left).T, right).T
+
+
+def side_of(data: Data, rows: Joined) -> Side:
+    with_data = cross_of(rows.parts, data.rows.parts)
+    place, of_data = terms_of(rows.layout), terms_of(data.rows.layout)
+    if data.probes is None:
+        return Side(with_data, of_data, None, None, place)
+    return Side(with_data, of_data, cross_of(rows.parts, data.probes.parts), terms_of(data.probes.layout), place)
+
+
+def predict(posterior: Any, data: Data, operator: Operator, points: np.ndarray) -> Predicted:
+    """Mean and variance of `A u` at the points."""
+    rows = test_rows(posterior, (operator, points))
+    few = len(points) * posterior.alpha.shape[0] <= FEW_ENTRIES
+    found = (_predicted_quickly if few else _predicted)(
+        posterior.solver,
+        _gram(posterior),
+        posterior.alpha,
+        _probes(posterior),
+        side_of(data, rows),
+        prior_variance(posterior, rows),
+    )
+    return found._replace(mean=np.asarray(found.mean) + prior_mean(posterior, operator, points))
+
+
+def _gram(posterior: Any) -> Any:
+    """The factorisation needs nothing of the matrix, so its program does not depend on the rows."""
+    return None if isinstance(posterior.solver, Factorised) else posterior.gram
+
+
+def _probes(posterior: Any) -> tuple[Array, Array] | None:
     calibration = posterior.calibration
-    if calibration is None:
+    probes: Probes | None = None if calibration is None else calibration.probes
+    return None if probes is None else (probes.solved, probes.factor)
+
+
+def _of_batch(
+    solver: Any, gram: Any, alpha: Array, probes: tuple[Array, Array] | None, side: Side, prior: Array
+) -> Predicted:
+    with_data = side.data()
+    return Predicted(
+        mean=with_data @ alpha,
+        variance=prior - solver.explained(gram, with_data.T),
+        rounding=ROUNDING * jnp.abs(prior),
+        # Each of the terms of the mean is rounded, and they may be far larger than their sum.
+        of_mean=(EPSILON * (jnp.abs(with_data) @ jnp.abs(alpha))) ** 2,
+        whitened=_whitened(probes, side, with_data),
+    )
+
+
+_predicted, _predicted_quickly = compiled(_of_batch), compiled_quickly(_of_batch)
+
+
+def _whitened(probes: tuple[Array, Array] | None, side: Side, with_data: Array) -> Float[Array, "z m"]:
+    """`L⁻¹ c` for the posterior covariances `c` of test rows with the probes; no rows if there are no probes."""
+    if probes is None:
+        return jnp.zeros((0, with_data.shape[0]))
+    assert side.with_probes is not None and side.of_probes is not None
+    solved, factor = probes
+    with_probes = _between(side.with_probes, side.place, side.of_probes)
+    return half_solve(factor, (with_probes - with_data @ solved).T)
+
+
+def covariance(
+    posterior: Any, operator: Operator, points: np.ndarray, other_operator: Operator, other_points: np.ndarray
+) -> np.ndarray:
+    """The posterior covariance of two sets of rows, calibrated if the posterior is."""
+    data = data_of(posterior)
+    left, right = test_rows(posterior, (operator, points)), test_rows(posterior, (other_operator, other_points))
+    few = max(len(points), len(other_points)) * posterior.alpha.shape[0] <= FEW_ENTRIES
+    calibration = posterior.calibration
+    scaling = None if calibration is None else (calibration.factors[-1], calibration.weights())
+    found = (_jointly_quickly if few else _jointly)(
+        posterior.solver,
+        _gram(posterior),
+        _probes(posterior),
+        side_of(data, left),
+        side_of(data, right),
+        cross_of(left.parts, right.parts),
+        scaling,
+    )
+    return np.asarray(found)
+
+
+def _of_two(
+    solver: Any, gram: Any, probes: tuple[Array, Array] | None, left: Side, right: Side, prior: Array, scaling: Any
+) -> Float[Array, "m n"]:
+    of_left, of_right = left.data(), right.data()
+    plain = _between(prior, left.place, right.place) - solver.cross(gram, of_left.T, of_right.T)
+    if scaling is None:
         return plain
-    weights = calibration.weights()
-    of_probes = (whitened(posterior, left).T * weights) @ whitened(posterior, right)
-    return calibration.factors[-1] ** 2 * plain + of_probes
+    factor, weights = scaling
+    return factor**2 * plain + (_whitened(probes, left, of_left).T * weights) @ _whitened(probes, right, of_right)
 
 
-covariance, covariance_of_few = compiled(jointly), compiled_quickly(jointly)
+_jointly, _jointly_quickly = compiled(_of_two), compiled_quickly(_of_two)

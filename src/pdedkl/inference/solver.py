@@ -45,18 +45,18 @@ class Gram(eqx.Module):
 
 
 class Solver(eqx.Module):
-    """`K⁻¹`, noise included, applied to columns."""
+    """`K⁻¹`, noise included, applied to columns. `gram` is the matrix, a `Gram`; a factorisation does not need it."""
 
     @abc.abstractmethod
-    def solve(self, gram: Gram, right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
+    def solve(self, gram: Any, right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
         """`K⁻¹ B`."""
 
     @abc.abstractmethod
-    def explained(self, gram: Gram, right: Float[Array, "n m"]) -> Float[Array, " m"]:
+    def explained(self, gram: Any, right: Float[Array, "n m"]) -> Float[Array, " m"]:
         """`bᵀ K⁻¹ b` for each column: the part of the prior variance that the data remove."""
 
     @abc.abstractmethod
-    def cross(self, gram: Gram, left: Float[Array, "n l"], right: Float[Array, "n m"]) -> Float[Array, "l m"]:
+    def cross(self, gram: Any, left: Float[Array, "n l"], right: Float[Array, "n m"]) -> Float[Array, "l m"]:
         """`Aᵀ K⁻¹ B`."""
 
 
@@ -65,11 +65,11 @@ class Factorised(Solver):
 
     factor: Float[Array, "n n"]
 
-    def solve(self, gram: Gram, right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
+    def solve(self, gram: Any, right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
         return solve(self.factor, right)
 
-    def explained(self, gram: Gram, right: Float[Array, "n m"]) -> Float[Array, " m"]:
+    def explained(self, gram: Any, right: Float[Array, "n m"]) -> Float[Array, " m"]:
         return jnp.sum(half_solve(self.factor, right) ** 2, axis=0)
 
-    def cross(self, gram: Gram, left: Float[Array, "n l"], right: Float[Array, "n m"]) -> Float[Array, "l m"]:
+    def cross(self, gram: Any, left: Float[Array, "n l"], right: Float[Array, "n m"]) -> Float[Array, "l m"]:
         return half_solve(self.factor, left).T @ half_solve(self.factor, right)

@@ -67,6 +67,17 @@ def covariance(profile: Profile, left: LatentJet, right: LatentJet) -> Float[Arr
     return _formula(profile, left.order + right.order, numbers, left.c, right.c, _trace(left), _trace(right))
 
 
+def variances(profile: Profile, jets: LatentJet) -> Float[Array, " n"]:
+    """The covariance of each jet with itself: nothing but the products of its own parts is left of the formula."""
+    products = lambda a: None if a is None else jnp.sum(a * a, axis=tuple(range(1, a.ndim)))
+    nothing = jnp.zeros(jets.z.shape[:-1])
+    beta, G = (None if part is None else nothing for part in (jets.drift, jets.diffusion))
+    mixed = None if beta is None or G is None else nothing
+    numbers = Contractions(nothing, G, G, beta, beta, G, mixed, mixed, products(jets.drift), products(jets.diffusion))
+    tau = _trace(jets)
+    return _formula(profile, 2 * jets.order, numbers, jets.c, jets.c, tau, tau)
+
+
 def _formula(profile: Profile, order: int, pair: Contractions, c: Part, c_: Part, tau: Part, tau_: Part) -> Array:
     s, q, q_, v, v_, g_g, g_beta, g__beta, beta_beta, G_G = pair
     f = profile.derivatives(s, order)

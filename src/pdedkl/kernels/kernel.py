@@ -17,6 +17,7 @@ from ..operators import Operator
 from ..precision import require_float64
 from ..shown import Rows, Shown, known, over, plural, span
 from .covariance import covariance, covariances
+from .groups import sum_over_groups
 from .profiles import Profile, SquaredExponential
 
 Groups = tuple[tuple[int, ...], ...]
@@ -37,27 +38,20 @@ class BaseKernel(eqx.Module):
         if self.groups == (tuple(range(left.z.shape[-1])),):
             return jnp.exp(self.log_variance[0]) * covariances(self.profile, left, right)
         total = jnp.zeros((left.z.shape[0], right.z.shape[0]))
-        for numbers in self._by_size().values():
-            members = np.asarray([self.groups[number] for number in numbers])
-            variance = jnp.exp(self.log_variance)[np.asarray(numbers)]
+        for numbers, members in self.by_size():
+            variance = jnp.exp(self.log_variance)[numbers]
 
-            def add(total: Array, item: tuple) -> tuple[Array, None]:
-                s, a, b = item
-                return total + s * covariances(self.profile, a, b), None
-
-            # One loop over groups of one size, so that fifty one-dimensional terms compile as fast as one.
-            items = (variance, _stack_groups(left, members), _stack_groups(right, members))
-            total, _ = jax.lax.scan(add, total, items)
+            sides = _stack_groups(left, members), _stack_groups(right, members)
+            total += sum_over_groups(self.profile, variance, *sides)
         return total
 
     def pair(self, left: LatentJet, right: LatentJet) -> Float[Array, ""]:
         """The covariance of one pair of jets, differentiable any number of times in either mode."""
         total = jnp.zeros(())
-        for numbers in self._by_size().values():
-            members = np.asarray([self.groups[number] for number in numbers])
+        for numbers, members in self.by_size():
             parts = _stack_groups(left, members), _stack_groups(right, members)
             each = jax.vmap(lambda a, b: covariance(self.profile, a, b))(*parts)
-            total = total + jnp.dot(jnp.exp(self.log_variance)[np.asarray(numbers)], each)
+            total = total + jnp.dot(jnp.exp(self.log_variance)[numbers], each)
         return total
 
     def paired(self, left: LatentJet, right: LatentJet) -> Float[Array, " n"]:
@@ -69,11 +63,12 @@ class BaseKernel(eqx.Module):
         parts = ((z[np.asarray(group)] - z_[np.asarray(group)]) for group in self.groups)
         return sum(s * self.profile(0.5 * jnp.sum(delta**2)) for s, delta in zip(variance, parts))
 
-    def _by_size(self) -> dict[int, list[int]]:
+    def by_size(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For each size of groups: the numbers of its groups, and their latent coordinates, a row for each group."""
         sizes: dict[int, list[int]] = {}
         for number, group in enumerate(self.groups):
             sizes.setdefault(len(group), []).append(number)
-        return sizes
+        return [(np.asarray(numbers), np.asarray([self.groups[i] for i in numbers])) for numbers in sizes.values()]
 
 
 class Component(Shown, eqx.Module):

@@ -21,7 +21,6 @@ two nats too high.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -31,17 +30,15 @@ from jaxtyping import Array, Float
 
 from ..compilation import compiled, compiled_quickly
 from ..inference.cholesky import factorise, solve
-from ..inference.evidence import LinearSystem, linear_system, value_from
-from ..inference.gram import assemble, offsets
-from .objective import Objective, Vector
+from ..inference.evidence import linear_system
+from ..inference.parts import joined, size_of
+from ..inference.staged import System, filled_system, gram_of, of_rows, pulled_back
+from .objective import Objective, Vector, staged_system
 
 # Trust in the linearisation: `λ tr(J S Jᵀ) / tr K`.
 TRUST = np.logspace(-8, 0, 9)
 
 POINTS_PER_CHUNK = 64
-
-# For at most this number of values, an optimised compilation takes longer than it saves in a few dozen steps.
-FEW_VALUES = 500
 
 
 class Proposals(NamedTuple):
@@ -51,13 +48,18 @@ class Proposals(NamedTuple):
     """
 
     evidences: Float[Array, " t"]
-    steps: Float[Array, "t w"]
+    steps: Float[Array, "t w"] | Float[np.ndarray, "t w"]
     price: Float[Array, ""]
 
 
 def proposals(objective: Objective, x: Vector) -> Proposals:
-    few = sum(map(len, objective.observations)) <= FEW_VALUES
-    return (_proposals_of_few if few else _optimised_proposals)(objective, x)
+    _, system = staged_system(objective, x)
+    count = objective.weight_count
+    begun = _begin(gram_of(system.parts), system)
+    jacobian = jacobian_of(objective, x, system, begun)
+    strength = objective.prior_strength
+    found = _tried(begun, system.noise, system.residual, jacobian, strength, np.asarray(len(system.place)))
+    return found._replace(steps=np.asarray(found.steps)[:, :count])
 
 
 def price_of_weights(objective: Objective, x: Vector) -> float:
@@ -65,61 +67,81 @@ def price_of_weights(objective: Objective, x: Vector) -> float:
     return float(proposals(objective, x).price) if objective.weight_count else 0.0
 
 
-def _proposals(objective: Objective, x: Vector) -> Proposals:
-    system = linear_system(objective.model(x), objective.observations)
-    block = partial(system.engine.block, system.parameters)
-    upper = assemble(block, system.sections)
-    gram = jnp.triu(upper) + jnp.triu(upper, 1).T
+class _Begun(NamedTuple):
+    """The matrix of all rows, the logarithms of its factor's diagonal summed up, and `W` for the slopes of the mean."""
+
+    gram: Float[Array, "n n"]
+    size: Float[Array, ""]
+    weights: Float[Array, "m m"]
+
+
+@compiled
+def _begin(upper: Array, system: System) -> _Begun:
+    gram = jnp.triu(upper) + jnp.triu(upper, 1).T if system.terms is None else of_rows(upper, system.terms)
     factor, _ = factorise(gram, system.noise)
-    jacobian = _jacobian(objective, x, system, solve(factor, system.residual))
+    alpha = solve(factor, system.residual)
+    if system.owner is not None:
+        alpha = alpha.at[system.owner].get(mode="fill", fill_value=0.0)
+    # The slope of `Σ_j K_ij α_j` in row `i`: pulling back counts each row twice.
+    weights = jnp.broadcast_to(0.5 * alpha, upper.shape)
+    return _Begun(gram, jnp.sum(jnp.log(jnp.diagonal(factor))), weights)
+
+
+def jacobian_of(objective: Objective, x: Vector, system: System, begun: _Begun) -> Float[Array, "n w"]:
+    """The derivative of the mean in each row of the system with respect to the weights."""
+    slopes = [of_rows for _, of_rows in pulled_back(system.parts, begun.weights)]
+    return _jacobian(objective, x, slopes, len(system.noise))
+
+
+@compiled
+def _tried(begun: _Begun, noise: Array, residual: Array, jacobian: Array, strength: Array, count: Any) -> Proposals:
+    """For each trust the evidence and the step; and the price of the weights."""
     tangent = jacobian @ jacobian.T
 
     def one(trust: Array) -> tuple[Array, Array, Array]:
-        factor, _ = factorise(gram + trust * tangent, system.noise)
-        alpha = solve(factor, system.residual)
+        factor, _ = factorise(begun.gram + trust * tangent, noise)
+        alpha = solve(factor, residual)
         size = jnp.sum(jnp.log(jnp.diagonal(factor)))
-        return value_from(factor, alpha, system.residual), trust * (jacobian.T @ alpha), size
+        evidence = 0.5 * (jnp.dot(residual, alpha) + count * jnp.log(2 * jnp.pi)) + size
+        return evidence, trust * (jacobian.T @ alpha), size
 
-    size, strength = jnp.trace(tangent), objective.prior_strength
-    trusts = TRUST * jnp.trace(gram) / jnp.where(size > 0, size, 1.0)
+    size = jnp.trace(tangent)
+    trusts = TRUST * jnp.trace(begun.gram) / jnp.where(size > 0, size, 1.0)
     prior = jnp.where(strength > 0, 1.0 / jnp.where(strength > 0, strength, 1.0), 0.0)
     evidences, steps, sizes = jax.lax.map(one, jnp.append(trusts, prior))
-    price = sizes[-1] - jnp.sum(jnp.log(jnp.diagonal(factor)))
-    return Proposals(evidences[:-1], steps[:-1], price)
+    return Proposals(evidences[:-1], steps[:-1], sizes[-1] - begun.size)
 
 
-_optimised_proposals, _proposals_of_few = compiled(_proposals), compiled_quickly(_proposals)
-
-
-def _jacobian(objective: Objective, x: Vector, system: LinearSystem, alpha: Array) -> Float[Array, "n w"]:
+@compiled_quickly
+def _jacobian(objective: Objective, x: Vector, slopes: Any, size: int) -> Float[Array, "n w"]:
     """`J S^½`, since the weights in `x` are already in units of their prior standard deviation.
 
     A row of the mean depends only on its own jet. So one pass over all pairs gives the derivative with respect to every
-    jet, and one pass over the points carries it through the embeddings.
+    jet, and one pass over the points carries it through the embeddings. Rows and weights are filled up with zeros.
     """
     count = objective.weight_count
-    starts = offsets(system.sections)
-    blocks = []
-    for item, rows in zip(objective.observations, system.sections):
+    whole = linear_system(objective.model(x), objective.observations)
 
-        def mean_of(rows: Any) -> Array:
-            parts = [
-                jnp.sum(system.engine.block(system.parameters, rows, other) @ alpha[i:j])
-                for other, i, j in zip(system.sections, starts, starts[1:])
-            ]
-            return sum(parts[1:], parts[0])
+    def sections_of(sections: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        parts, _ = joined(whole.engine, whole.parameters, sections, objective.given)
+        return [part.sections for part in parts]
+
+    (of_sections,) = jax.vjp(sections_of, whole.sections)[1](slopes)
+    blocks = []
+    for item, slope in zip(objective.observations, of_sections):
 
         def one(point_and_slope: tuple[Array, Any], item=item) -> Array:
             q, slope = point_and_slope
 
             def moved(w: Array) -> Array:
                 model = objective.model(jnp.concatenate([w, x[count:]]))
-                jet = system.engine.rows(model.kernel, model.bound(item.operator), q[None])
+                jet = whole.engine.rows(model.kernel, model.bound(item.operator), q[None])
                 terms = jax.tree.map(lambda a, b: jnp.sum(a[0] * b), jet, slope)
                 return jax.tree.reduce(jnp.add, terms)
 
             return jax.grad(moved)(x[:count])
 
-        slopes = jax.grad(mean_of)(rows)
-        blocks.append(jax.lax.map(one, (item.points, slopes), batch_size=POINTS_PER_CHUNK))
-    return jnp.concatenate(blocks)
+        blocks.append(jax.lax.map(one, (item.points, slope), batch_size=POINTS_PER_CHUNK))
+    found = jnp.pad(jnp.concatenate(blocks), ((0, 0), (0, size_of(count) - count)))
+    _, order = filled_system(objective.model(x), objective.observations, objective.given)
+    return jnp.zeros((size, found.shape[1])).at[order.place].set(found)

@@ -27,7 +27,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from ..compilation import compiled, compiled_quickly
@@ -35,6 +34,7 @@ from ..embeddings.base import Linear
 from ..embeddings.push_forward import Normalisation
 from ..inference import condition
 from ..inference.evidence import EvidenceInfo, negative_log_evidence
+from ..inference.staged import STAGED_VALUES, System, evaluate, filled_system, pulled_back
 from ..kernels import Component
 from ..model import Model
 from ..observations import Observation
@@ -126,8 +126,7 @@ class Objective(eqx.Module):
     def start(self) -> np.ndarray:
         """The template's own parameters as a flat vector."""
         weights, others, _ = self._parts()
-        flat = ravel_pytree(weights)[0] / self.units()
-        return np.concatenate([np.asarray(flat), np.asarray(ravel_pytree(others)[0])])
+        return np.concatenate([_flat(weights) / self.units(), _flat(others)])
 
     def ceilings(self) -> np.ndarray:
         """The logarithms of the ceilings, in the order of their names."""
@@ -145,7 +144,7 @@ class Objective(eqx.Module):
 
     def levels(self, x: Vector) -> np.ndarray:
         """The logarithms of the noise levels that have a ceiling, in the order of their names."""
-        noise = model_at(self, x).log_noise
+        noise = self.model(x).log_noise
         return np.asarray([float(noise[name]) for name in sorted(self.noise_ceiling)])
 
     def lowered(self, x: np.ndarray) -> np.ndarray:
@@ -153,31 +152,35 @@ class Objective(eqx.Module):
         if not self.noise_ceiling:
             return x
         model = self._unbounded(x)
-        low = {k: jnp.minimum(v, self.noise_ceiling.get(k, jnp.inf)) for k, v in model.log_noise.items()}
+        low = {k: np.minimum(v, self.noise_ceiling.get(k, np.inf)) for k, v in model.log_noise.items()}
         _, others, _ = self._parts(eqx.tree_at(lambda m: m.log_noise, model, low))
-        return np.concatenate([x[: self.weight_count], np.asarray(ravel_pytree(others)[0])])
+        return np.concatenate([x[: self.weight_count], _flat(others)])
 
     def _unbounded(self, x: Vector) -> Model:
         """The model with noise levels as they are in `x`."""
         weights, others, fixed = self._parts()
-        w, unravel_weights = ravel_pytree(weights)
-        _, unravel_others = ravel_pytree(others)
-        return eqx.combine(
-            unravel_weights(jnp.asarray(x[: w.size]) * self.units()), unravel_others(jnp.asarray(x[w.size :])), fixed
-        )
+        w, rest = x[: self.weight_count], x[self.weight_count :]
+        return eqx.combine(_filled(weights, w * self.units()), _filled(others, rest), fixed)
 
     def model(self, x: Vector) -> Model:
         model = self._unbounded(x)
+        # Outside of a program that is traced NumPy does this, since JAX would compile each step.
+        xp = jnp if isinstance(x, jax.core.Tracer) else np
         # The floor is smooth: below it the derivative goes to zero, so the optimiser has nothing to gain there.
-        noise = {name: jnp.logaddexp(level, self.noise_floor[name]) for name, level in model.log_noise.items()}
-        noise |= {name: -jnp.logaddexp(-noise[name], -ceiling) for name, ceiling in self.noise_ceiling.items()}
-        return eqx.tree_at(lambda m: m.log_noise, model, noise) if noise else model
+        noise = {name: xp.logaddexp(level, self.noise_floor[name]) for name, level in model.log_noise.items()}
+        noise |= {name: -xp.logaddexp(-noise[name], -ceiling) for name, ceiling in self.noise_ceiling.items()}
+        return (
+            eqx.tree_at(lambda m: m.log_noise, model, {k: jnp.asarray(v) for k, v in noise.items()}) if noise else model
+        )
 
     def value(self, x: Vector) -> tuple[Float[Array, ""], EvidenceInfo]:
         model = self.model(x)
         evidence, info = negative_log_evidence(model, self.observations, given=self.given)
-        w = x[: self.weight_count]
-        return evidence + 0.5 * self.prior_strength * jnp.sum(w**2) + self._kernel_prior(model), info
+        return evidence + self.prior(x, model), info
+
+    def prior(self, x: Vector, model: Model) -> Float[Array, ""]:
+        """The terms that do not depend on the data."""
+        return 0.5 * self.prior_strength * jnp.sum(x[: self.weight_count] ** 2) + self._kernel_prior(model)
 
     def _kernel_prior(self, model: Model) -> Float[Array, ""]:
         total = jnp.zeros(())
@@ -204,18 +207,29 @@ class Objective(eqx.Module):
         )
         return weights, others, fixed
 
-    def units(self) -> Float[Array, " w"]:
+    def units(self) -> Float[np.ndarray, " w"]:
         """The prior standard deviation of each weight."""
+        is_layer = lambda node: isinstance(node, Linear)
+        layers = [node for node in jax.tree.leaves(self.template, is_leaf=is_layer) if is_layer(node)]
+        parts = [np.zeros(0)]
+        for layer in layers:
+            parts.append(np.full(layer.matrix.size, layer.matrix.shape[1] ** -0.5))
+            if layer.offset is not None:
+                parts.append(np.ones(layer.offset.size))
+        return np.concatenate(parts)
 
-        def units(node: Any) -> Any:
-            if not isinstance(node, Linear):
-                return jax.tree.map(lambda _: None, node)
-            fan_in = node.matrix.shape[1]
-            offset = None if node.offset is None else jnp.ones_like(node.offset)
-            return Linear(jnp.full(node.matrix.shape, fan_in**-0.5), offset)
 
-        tree = jax.tree.map(units, self.template, is_leaf=lambda node: isinstance(node, Linear))
-        return ravel_pytree(eqx.filter(tree, weights_of(self.template)))[0]
+def _flat(tree: Any) -> np.ndarray:
+    """All numbers of a tree, one after the other."""
+    return np.concatenate([np.zeros(0), *(np.ravel(leaf) for leaf in jax.tree.leaves(tree))])
+
+
+def _filled(tree: Any, numbers: Vector) -> Any:
+    """The tree with other numbers: the opposite of `_flat`."""
+    leaves, structure = jax.tree.flatten(tree)
+    ends = np.cumsum([0, *(leaf.size for leaf in leaves)])
+    parts = [jnp.asarray(numbers[i:j].reshape(leaf.shape)) for leaf, i, j in zip(leaves, ends, ends[1:])]
+    return jax.tree.unflatten(structure, parts)
 
 
 def _usual_log_lengthscale(component: Component) -> np.ndarray:
@@ -226,37 +240,60 @@ def _usual_log_lengthscale(component: Component) -> np.ndarray:
     return 0.5 * np.log(largest)
 
 
-def value_and_gradient(objective: Objective, x: Vector, *, first_look: bool = False) -> tuple[Array, Array, Array]:
+def value_and_gradient(objective: Objective, x: Vector) -> tuple[Array | float, Array, Array | float]:
     """Objective, gradient, and the jitter that the factorisation needed.
 
-    A `first_look` takes only a few evaluations, so its program is compiled quickly and not optimised.
+    It runs in stages (`inference/staged.py`), so that most of what is compiled serves other objectives as well. Inside
+    of another program, or without the matrix, it is one program.
     """
-    return (_at_first_look if first_look else _optimised)(objective, x)
+    if isinstance(x, jax.core.Tracer) or not _in_stages(objective):
+        return _in_one(objective, x)
+    prior, system = staged_system(objective, x)
+    found = evaluate(system)
+    of_parts = pulled_back(system.parts, found.weights)
+    gradient = _to_parameters(objective, x, of_parts, found.of_noise, found.of_residual)
+    return float(found.value) + float(prior), gradient, float(found.jitter)
 
 
-def _evaluate(objective: Objective, x: Vector) -> tuple[Array, Array, Array]:
+def _in_stages(objective: Objective) -> bool:
+    return sum(map(len, objective.observations)) <= STAGED_VALUES
+
+
+@compiled
+def _in_one(objective: Objective, x: Vector) -> tuple[Array, Array, Array]:
     (value, info), gradient = jax.value_and_grad(objective.value, has_aux=True)(x)
     return value, gradient, info.jitter
 
 
-_optimised, _at_first_look = compiled(_evaluate), compiled_quickly(_evaluate)
+@compiled_quickly
+def staged_system(objective: Objective, x: Vector) -> tuple[Array, System]:
+    model = objective.model(x)
+    return objective.prior(x, model), filled_system(model, objective.observations, objective.given)[0]
 
 
 @compiled_quickly
-def model_at(objective: Objective, x: Vector) -> Model:
-    return objective.model(x)
+def _to_parameters(objective: Objective, x: Vector, of_parts: Any, of_noise: Array, of_residual: Array) -> Array:
+    """The gradient with respect to `x`, from that with respect to the parts, the noise and the residual."""
+
+    def arrays(x: Vector) -> tuple[Any, ...]:
+        prior, system = staged_system(objective, x)
+        moving = [(eqx.filter(part.parameters, eqx.is_inexact_array), part.sections) for part in system.parts]
+        return prior, moving, system.noise, system.residual
+
+    return jax.vjp(arrays, x)[1]((jnp.ones(()), of_parts, of_noise, of_residual))[0]
 
 
 def left_out_errors(objective: Objective, x: Vector) -> list[Float[np.ndarray, " n"]]:
     """Each value minus its prediction from all others, observation by observation; NaN if the factorisation fails.
 
-    It uses compiled programs that a posterior needs anyway.
+    The evidence computes them on the way.
     """
-    try:
-        posterior = condition(model_at(objective, x), objective.observations, solver="dense")
-    except ArithmeticError:
-        return [np.full(len(item), np.nan) for item in objective.observations]
-    return [item.errors for item in posterior.left_out()]
+    if not _in_stages(objective):
+        posterior = condition(objective.model(x), objective.observations, solver="dense")
+        return [item.errors for item in posterior.left_out()]
+    _, system = staged_system(objective, x)
+    errors = np.asarray(evaluate(system).left_out)[np.asarray(system.place)]
+    return np.split(errors, np.cumsum([len(item) for item in objective.observations])[:-1])
 
 
 class LeftOut(NamedTuple):
@@ -274,7 +311,7 @@ class LeftOut(NamedTuple):
 def left_out(objective: Objective, x: Vector) -> list[LeftOut]:
     """A `LeftOut` for each observation. Observations with only a few values count only if there are no larger ones."""
     scales = data_scales(objective.observations)
-    levels = model_at(objective, x).log_noise
+    levels = objective.model(x).log_noise
     found = []
     most = max(map(len, objective.observations))
     for item, errors in zip(objective.observations, left_out_errors(objective, x)):

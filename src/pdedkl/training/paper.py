@@ -24,7 +24,7 @@ from ..kernels import Kernel, ard, deep
 from ..observations import Observation
 from . import starts
 from .journal import State
-from .objective import Objective, Vector, model_at, value_and_gradient
+from .objective import Objective, Vector, value_and_gradient
 from .phases import Trained, Trainer
 from .recipes import Candidate, Options
 
@@ -92,7 +92,7 @@ class Paper:
             memory = jax.tree.unflatten(structure, [state[f"optimiser{i}"] for i in range(len(fields))])
             x, memory, value, gradient, finite = _adam_step(objective, units, state["x"], memory)
             at, value = int(state["step"]), np.asarray(value)
-            noise = model_at(objective, state["x"]).noise()
+            noise = objective.model(state["x"]).noise()
             self.trainer.monitor.report(name, at, STEPS, float(value), float(gradient), noise)
             settled = bool(finite) and abs(float(value) - float(state["value"])) < SMALLEST_CHANGE
             return {f"optimiser{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(memory))} | {

@@ -13,7 +13,7 @@ from . import lbfgs
 from .gauss_newton import proposals
 from .journal import Journal, State
 from .monitor import Monitor
-from .objective import Objective, model_at, value_and_gradient
+from .objective import Objective, value_and_gradient
 
 # Iterations of L-BFGS between two Gauss–Newton steps, and in a round of a kernel without weights once its noise is low.
 ITERATIONS_PER_ROUND, POLISHING = 5, 40
@@ -45,7 +45,7 @@ class Trained(NamedTuple):
 
     @property
     def model(self) -> Model:
-        return model_at(self.objective, self.x)
+        return self.objective.model(self.x)
 
     @property
     def tolerance(self) -> float:
@@ -76,7 +76,7 @@ class Trainer:
 
         def look(state: State) -> State:
             eased = objective.under(state["ceilings"])
-            return self._block(name, eased, state, iterations, frozen=True, first_look=True)
+            return self._block(name, eased, state, iterations, frozen=True)
 
         return self._run(name, objective, look)
 
@@ -88,17 +88,16 @@ class Trainer:
         to_beat: float = np.inf,
         together: int = 0,
         enough: Callable[[Trained], bool] = lambda trained: False,
-        first_look: bool = False,
     ) -> Trained:
         """Rounds of L-BFGS over everything but the weights, each followed by a Gauss–Newton step of the weights.
 
         If `together` is not zero, each round ends with at most that many iterations of L-BFGS over all parameters. The
         ceilings of noise levels fall from round to round. A run ends early if it gains too little to reach the
-        objective `to_beat`, or if it is good `enough`. A `first_look` is compiled quickly.
+        objective `to_beat`, or if it is good `enough`.
         """
 
         def step(state: State) -> State:
-            after = self._round(name, objective, state, rounds, to_beat, together, first_look)
+            after = self._round(name, objective, state, rounds, to_beat, together)
             ended = bool(after["done"]) or enough(self._trained(objective, after))
             return after | {"done": np.asarray(ended)}
 
@@ -148,7 +147,6 @@ class Trainer:
         frozen: bool,
         first: int = 0,
         most: int | None = None,
-        first_look: bool = False,
         lag: int = 1,
     ) -> State:
         """Some iterations of L-BFGS. Progress counts them from `first`, out of `most` in the whole phase.
@@ -160,7 +158,7 @@ class Trainer:
 
         def function(y: np.ndarray) -> tuple[float, np.ndarray]:
             x = np.concatenate([fixed, y])
-            value, gradient, _ = value_and_gradient(objective, x, first_look=first_look)
+            value, gradient, _ = value_and_gradient(objective, x)
             return float(value), np.asarray(gradient)[count:]
 
         inner = lbfgs.start(function, state["x"][count:])
@@ -188,7 +186,6 @@ class Trainer:
         rounds: int,
         to_beat: float,
         together: int,
-        first_look: bool,
     ) -> State:
         before, ceilings = float(state["value"]), state["ceilings"]
         free = bool(np.any(ceilings >= NO_CEILING)) and not int(state["idle"])
@@ -200,7 +197,7 @@ class Trainer:
         whole = ITERATIONS_PER_ROUND + together
         first, most = int(state["step"]) * whole, rounds * whole
         settled = bool(np.all(ceilings <= final.ceilings()))
-        block = partial(self._block, name, objective, most=most, first_look=first_look)
+        block = partial(self._block, name, objective, most=most)
         few = objective.weight_count > 0 or not settled
         after = block(
             state, ITERATIONS_PER_ROUND if few else POLISHING, frozen=True, first=first, lag=1 if few else LAG
@@ -229,7 +226,7 @@ class Trainer:
         }
 
     def _report(self, name: str, objective: Objective, step: int, steps: int, fixed: np.ndarray, inner: lbfgs.State):
-        noise = model_at(objective, np.concatenate([fixed, inner.x])).noise()
+        noise = objective.model(np.concatenate([fixed, inner.x])).noise()
         size = float(np.linalg.norm(inner.gradient))
         self.monitor.report(name, step, steps, float(inner.value), size, noise)
 

@@ -292,7 +292,7 @@ class Default:
                 starts.model_of(kernel, part, engine=self.options.engine), part, self.options.strength
             )
             name = f"inputs, start {number}"
-            looks.append(self.trainer.alternate(name, objective, ROUNDS, first_look=True, enough=enough))
+            looks.append(self.trainer.alternate(name, objective, ROUNDS, enough=enough))
             if self.trainer.ended() or enough(looks[-1]):
                 break
         look = min(looks, key=lambda trained: trained.value if np.isfinite(trained.value) else np.inf)
@@ -313,7 +313,7 @@ class Default:
             kernel = starts.on_inputs(self.domain, self.variance, profile)
             model = least_left_out(self.model(kernel), self.observations)
             objective = Objective(model, self.observations, self.options.strength)
-            value = float(value_and_gradient(objective, objective.start(), first_look=True)[0])
+            value = float(value_and_gradient(objective, objective.start())[0])
             self._keep("inputs, by left-out values", Trained(objective, objective.start(), value))
 
     def _train(self, kind: Kind) -> None:

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from scipy.optimize import minimize
 
 from ..compilation import compiled_quickly
 from ..inference.evidence import linear_system
-from ..inference.gram import assemble
+from ..inference.parts import joined
+from ..inference.staged import matrix_of
 from ..model import Model
 from ..observations import Learned, Observation
 from ..scales import data_scales, exact_levels
@@ -31,12 +31,14 @@ EVALUATIONS = 60
 LEAST = 1e-6
 
 
-@compiled_quickly
-def _gram(model: Model, observations: tuple[Observation, ...]) -> tuple[Float[Array, "n n"], Float[Array, " n"]]:
+def _gram(model: Model, observations: tuple[Observation, ...]) -> tuple[np.ndarray, np.ndarray]:
     """The covariance of all rows without noise, and their values."""
-    system = linear_system(model, observations)
-    upper = assemble(lambda a, b: system.engine.block(system.parameters, a, b), system.sections)
-    return jnp.triu(upper) + jnp.triu(upper, 1).T, system.residual
+    system = _system(model, observations)
+    parts, layout = joined(system.engine, system.parameters, system.sections)
+    return matrix_of(parts, layout), np.asarray(system.residual)
+
+
+_system = compiled_quickly(linear_system)
 
 
 def least_left_out(model: Model, observations: Sequence[Observation]) -> Model:
@@ -54,8 +56,7 @@ def least_left_out(model: Model, observations: Sequence[Observation]) -> Model:
     def at(shift: float) -> tuple[Model, np.ndarray, np.ndarray]:
         where = lambda m: (m.kernel.components[0].log_lengthscale, m.kernel.components[0].base.log_variance)
         moved = eqx.tree_at(where, model, (usual + shift, jnp.zeros_like(component.base.log_variance)))
-        gram, values = _gram(moved, data)
-        return moved, np.asarray(gram), np.asarray(values)
+        return moved, *_gram(moved, data)
 
     def noise(gram: np.ndarray, levels: dict[str, float]) -> np.ndarray:
         """Variances of the noise of all rows, in units in which the prior variance is one."""

@@ -54,7 +54,7 @@ def robust_weights(
     for turn in range(1, TURNS + 1):
         data = with_weights(data, weights)
         objective = Objective(model, data, options.strength)
-        trained = trainer.alternate(f"weights of values, turn {turn}", objective, ROUNDS, first_look=True)
+        trained = trainer.alternate(f"weights of values, turn {turn}", objective, ROUNDS)
         model = trained.model
         left = condition(model, data, solver="dense").left_out()
         new = [_weights(item, found) if _robust(item) else None for item, found in zip(data, left)]
