@@ -8,10 +8,10 @@ are.
 `x` holds the weights `w` of all embeddings, in units of their prior standard deviation `1/√fan-in`, and after them
 all other trained parameters: variances, length scales, noise levels, means, coefficients of operators.
 
-`y₀` are observations that are zero everywhere, or the same everywhere: a homogeneous equation, a constant source. They
-do not show how `u` varies: zeros are more likely the smaller `u` is, constants the longer its length scales are. So the
-joint evidence of all data would be unbounded, with all other data explained as noise. The objective therefore uses the
-evidence of the other data, given `y₀`.
+`y₀` are observations that are zero everywhere, or the same everywhere, where these would lead the evidence astray
+(`scales.given_first`): a homogeneous equation beside noisy sensors, say. Zeros are more likely the smaller `u` is, and
+constants the longer its length scales are, so all other data would be explained as noise. The objective therefore uses
+the evidence of the other data, given `y₀`.
 
 Values of functions, and values that are all the same, are no measurements. What a kernel cannot follow there is misfit
 and must not be explained as noise, so their noise levels have a ceiling. Training lowers the ceiling in steps: noise
@@ -38,7 +38,7 @@ from ..inference.staged import STAGED_VALUES, System, evaluate, filled_system, p
 from ..kernels import Component
 from ..model import Model
 from ..observations import Observation
-from ..scales import NOISE_OF_EXACT, conditions, data_scales, exact_levels, signal_variance
+from ..scales import NOISE_OF_EXACT, conditions, data_scales, exact_levels, given_first, signal_variance
 
 Vector = Float[Array, " p"] | Float[np.ndarray, " p"]
 
@@ -107,8 +107,8 @@ class Objective(eqx.Module):
         kernel_priors: bool = True,
     ) -> None:
         self.template = model
-        first = conditions(observations)
-        self.given = len(first) if len(first) < len(observations) else 0
+        first = given_first(observations)
+        self.given = len(first)
         others = [i for i in range(len(observations)) if i not in first]
         self.observations = tuple(observations[i] for i in (*first, *others))
         scales = data_scales(observations)
