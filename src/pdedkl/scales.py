@@ -113,21 +113,10 @@ def conditions(observations: Sequence[Observation]) -> list[int]:
     return [i for i, item in enumerate(observations) if _all_alike(np.asarray(item.values))]
 
 
-def given_first(observations: Sequence[Observation]) -> list[int]:
-    """The observations whose own density would lead the evidence astray: it is that of the others, given these.
-
-    Zeros are the more likely, the smaller `u` is. If all that is not zero is measured with noise to be learned, it can
-    be explained as noise. If it is of a higher order, `u` can be small as long as it varies fast. In both cases the
-    density of the zeros would have no bound. Zeros of a higher order than the other values, such as those of a
-    homogeneous equation with exact initial values, do show how `u` varies, and count.
-    """
-    alike, exact = conditions(observations), exact_levels(observations)
-    others = [item for i, item in enumerate(observations) if i not in alike]
-    if any(isinstance(item.noise, Learned) and item.noise_name not in exact for item in others):
-        return alike
-    sized = [item.operator.order for item in observations if np.any(item.values)]
-    lowest = min(sized, default=0)
-    return [i for i in alike if not np.any(observations[i].values) and observations[i].operator.order < lowest]
+def may_be_noise(some: Sequence[Observation], observations: Sequence[Observation]) -> bool:
+    """Whether some of the observations are measurements whose noise is learned."""
+    exact = exact_levels(observations)
+    return any(isinstance(item.noise, Learned) and item.noise_name not in exact for item in some)
 
 
 def exact_levels(observations: Sequence[Observation]) -> set[str]:

@@ -168,6 +168,21 @@ def test_what_is_zero_everywhere_is_conditioned_on():
     assert Objective(only, [zero]).given == 0
 
 
+def test_zeros_are_given_only_while_other_values_may_be_noise():
+    """With a ceiling that is high, and with the final one: both against densities of all values and of zeros alone."""
+    zero = pk.Observation(HEAT, POINTS[6:], np.zeros(8), noise=pk.Learned("f", 0.2))
+    exact = pk.Observation(pk.identity, POINTS[:6], VALUES[:6], noise=pk.Learned("u", exact=True))
+    data = [exact, zero]
+    final = Objective(make_model(data), data, prior_strength=0.0, kernel_priors=False)
+    high = final.eased(final.ceilings() + 5.0)
+    assert (final.alike, final.given, high.given, final.eased(final.ceilings()).given) == (1, 0, 1, 0)
+    x = final.start()
+    for objective, of_zeros in ((final, 0.0), (high, 1.0)):
+        model = objective.model(x)
+        joint, alone = (float(pk.condition(model, part).objective) for part in (data, [zero]))
+        np.testing.assert_allclose(value_and_gradient(objective, x)[0], joint - of_zeros * alone, rtol=1e-9)
+
+
 def test_the_noise_of_zeros_has_a_ceiling():
     """Otherwise a kernel that cannot follow them takes them for noise, which costs nothing where they are given."""
     zero = eqx.tree_at(lambda o: o.values, OBSERVATIONS[0], np.zeros(len(OBSERVATIONS[0])))

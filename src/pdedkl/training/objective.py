@@ -8,18 +8,19 @@ are.
 `x` holds the weights `w` of all embeddings, in units of their prior standard deviation `1/√fan-in`, and after them
 all other trained parameters: variances, length scales, noise levels, means, coefficients of operators.
 
-`y₀` are observations that are zero everywhere, or the same everywhere, where these would lead the evidence astray
-(`scales.given_first`): a homogeneous equation beside noisy sensors, say. Zeros are more likely the smaller `u` is, and
-constants the longer its length scales are, so all other data would be explained as noise. The objective therefore uses
-the evidence of the other data, given `y₀`.
-
 Values of functions, and values that are all the same, are no measurements. What a kernel cannot follow there is misfit
 and must not be explained as noise, so their noise levels have a ceiling. Training lowers the ceiling in steps: noise
 that is large at first makes the objective smooth, and by the end there is none.
+
+`y₀` are values that are zero everywhere, or the same everywhere, such as those of a homogeneous equation. The smaller
+`u` is, the likelier are zeros, so data that may be noise would all be explained as noise. As long as any may be, as
+measurements with learned noise always are, the objective is therefore the evidence of the others, given `y₀`. Once all
+values are exact, all of them count and there is no `y₀`.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -38,7 +39,7 @@ from ..inference.staged import STAGED_VALUES, System, evaluate, filled_system, p
 from ..kernels import Component
 from ..model import Model
 from ..observations import Observation
-from ..scales import NOISE_OF_EXACT, conditions, data_scales, exact_levels, given_first, signal_variance
+from ..scales import NOISE_OF_EXACT, conditions, data_scales, exact_levels, may_be_noise, signal_variance
 
 Vector = Float[Array, " p"] | Float[np.ndarray, " p"]
 
@@ -97,6 +98,7 @@ class Objective(eqx.Module):
     log_variance: Float[Array, ""]
     prior_strength: Float[Array, ""]
     kernel_priors: bool = eqx.field(static=True)
+    alike: int = eqx.field(static=True)
     given: int = eqx.field(static=True)
 
     def __init__(
@@ -107,9 +109,10 @@ class Objective(eqx.Module):
         kernel_priors: bool = True,
     ) -> None:
         self.template = model
-        first = given_first(observations)
-        self.given = len(first)
+        first = conditions(observations)
         others = [i for i in range(len(observations)) if i not in first]
+        self.alike = len(first) if others else 0
+        self.given = self.alike if may_be_noise([observations[i] for i in others], observations) else 0
         self.observations = tuple(observations[i] for i in (*first, *others))
         scales = data_scales(observations)
         self.noise_floor = {name: jnp.log(NOISE_FLOOR * scales[name]) for name in model.log_noise}
@@ -132,15 +135,22 @@ class Objective(eqx.Module):
         """The logarithms of the ceilings, in the order of their names."""
         return np.asarray([float(self.noise_ceiling[name]) for name in sorted(self.noise_ceiling)])
 
-    def alike(self) -> np.ndarray:
-        """Which of the levels with a ceiling belong to values that are all the same, in the order of their names."""
-        same = {self.observations[i].noise_name for i in conditions(self.observations)}
-        return np.asarray([name in same for name in sorted(self.noise_ceiling)], dtype=bool)
+    def of_conditions(self) -> np.ndarray:
+        """Which of the levels with a ceiling are those of zeros and constants, in the order of their names."""
+        found = {self.observations[i].noise_name for i in conditions(self.observations)}
+        return np.asarray([name in found for name in sorted(self.noise_ceiling)], dtype=bool)
 
-    def under(self, ceilings: np.ndarray) -> Objective:
-        """The same objective with other ceilings."""
+    def under(self, ceilings: np.ndarray, given: int | None = None) -> Objective:
+        """The same objective with other ceilings, and with the first `given` observations given."""
         levels = {name: jnp.asarray(level) for name, level in zip(sorted(self.noise_ceiling), ceilings)}
-        return eqx.tree_at(lambda o: o.noise_ceiling, self, levels) if levels else self
+        other = eqx.tree_at(lambda o: o.noise_ceiling, self, levels) if levels else copy.copy(self)
+        if given is not None:
+            object.__setattr__(other, "given", given)
+        return other
+
+    def eased(self, ceilings: np.ndarray) -> Objective:
+        """The same objective with higher ceilings; while any is higher, zeros and constants are given."""
+        return self.under(ceilings, self.given if np.all(ceilings <= self.ceilings()) else self.alike)
 
     def levels(self, x: Vector) -> np.ndarray:
         """The logarithms of the noise levels that have a ceiling, in the order of their names."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,9 @@ EASING = 0.3
 # The logarithm of a ceiling that is none.
 NO_CEILING = 100.0
 
+# What the ceilings of noise do in a round.
+FREE, FALLING, SETTLED = range(3)
+
 # Improvements grow once the right valley is found. So a run is given up only when even `HOPE` times the last
 # improvement, in every remaining round, would not reach the best objective.
 HOPE = 10.0
@@ -51,6 +54,10 @@ class Trained(NamedTuple):
     def tolerance(self) -> float:
         """The smallest difference of two objectives on these data that matters."""
         return tolerance(self.objective)
+
+
+def _value(objective: Objective, x: np.ndarray) -> float:
+    return float(value_and_gradient(objective, x)[0])
 
 
 def tolerance(objective: Objective) -> float:
@@ -75,8 +82,7 @@ class Trainer:
         """A first look: some iterations of L-BFGS over everything but the weights."""
 
         def look(state: State) -> State:
-            eased = objective.under(state["ceilings"])
-            return self._block(name, eased, state, iterations, frozen=True)
+            return self._block(name, objective.eased(state["ceilings"]), state, iterations, frozen=True)
 
         return self._run(name, objective, look)
 
@@ -85,7 +91,7 @@ class Trainer:
         name: str,
         objective: Objective,
         rounds: int,
-        to_beat: float = np.inf,
+        to_beat: Trained | None = None,
         together: int = 0,
         enough: Callable[[Trained], bool] = lambda trained: False,
     ) -> Trained:
@@ -93,11 +99,19 @@ class Trainer:
 
         If `together` is not zero, each round ends with at most that many iterations of L-BFGS over all parameters. The
         ceilings of noise levels fall from round to round. A run ends early if it gains too little to reach the
-        objective `to_beat`, or if it is good `enough`.
+        objective of `to_beat`, or if it is good `enough`.
         """
 
+        @cache
+        def goal(eased: bool) -> float:
+            """The objective to beat; while zeros and constants are given here, they are given there too."""
+            if to_beat is None:
+                return np.inf
+            other = to_beat.objective
+            return _value(other.under(other.ceilings(), other.alike), to_beat.x) if eased else to_beat.value
+
         def step(state: State) -> State:
-            after = self._round(name, objective, state, rounds, to_beat, together)
+            after = self._round(name, objective, state, rounds, goal, together)
             ended = bool(after["done"]) or enough(self._trained(objective, after))
             return after | {"done": np.asarray(ended)}
 
@@ -110,6 +124,7 @@ class Trainer:
                 "x": x,
                 "value": np.asarray(np.inf),
                 "ceilings": self._first_ceilings(objective, x),
+                "stage": zero,
                 "step": zero,
                 "idle": zero,
                 "rejected": zero,
@@ -122,20 +137,25 @@ class Trainer:
     def _first_ceilings(self, objective: Objective, x: np.ndarray) -> np.ndarray:
         """Noise starts where the model has it, above its ceiling if need be.
 
-        While weights are far off, their misfit is large. So with weights the noise of values of functions is free at
-        first, and its ceiling comes down once the weights have settled.
+        While weights are far off, their misfit is large. So with weights this noise is free at first, and its ceiling
+        comes down once the weights have settled. Zeros and constants never have more noise than in the end.
         """
         if objective.weight_count:
-            return np.where(objective.alike(), objective.ceilings(), NO_CEILING)
+            return np.where(objective.of_conditions(), objective.ceilings(), NO_CEILING)
         free = objective.under(np.full(len(objective.noise_ceiling), NO_CEILING))
         return np.maximum(objective.ceilings(), free.levels(x))
 
     def trained(self, objective: Objective, state: State) -> Trained:
+        """The result of a phase. If it ended before its ceilings were down, its objective is that of all values too."""
         self.rejected += int(state["rejected"])
-        return self._trained(objective, state)
+        found = self._trained(objective, state)
+        if found.objective.given == objective.given:
+            return found
+        whole = objective.under(state["ceilings"])
+        return Trained(whole, found.x, _value(whole, found.x))
 
     def _trained(self, objective: Objective, state: State) -> Trained:
-        eased = objective.under(state["ceilings"]) if "ceilings" in state else objective
+        eased = objective.eased(state["ceilings"]) if "ceilings" in state else objective
         return Trained(eased, state["x"], float(state["value"]))
 
     def _block(
@@ -184,7 +204,7 @@ class Trainer:
         final: Objective,
         state: State,
         rounds: int,
-        to_beat: float,
+        goal: Callable[[bool], float],
         together: int,
     ) -> State:
         before, ceilings = float(state["value"]), state["ceilings"]
@@ -192,11 +212,12 @@ class Trainer:
         if int(state["step"]) and not free:
             learned = final.under(ceilings).levels(state["x"])
             ceilings = np.maximum(final.ceilings(), np.minimum(ceilings, learned + np.log(EASING)))
-        objective = final.under(ceilings)
+        objective = final.eased(ceilings)
         state = state | {"x": objective.lowered(state["x"])}
         whole = ITERATIONS_PER_ROUND + together
         first, most = int(state["step"]) * whole, rounds * whole
         settled = bool(np.all(ceilings <= final.ceilings()))
+        stage = FREE if free else SETTLED if settled else FALLING
         block = partial(self._block, name, objective, most=most)
         few = objective.weight_count > 0 or not settled
         after = block(
@@ -211,15 +232,17 @@ class Trainer:
         gain = before - value
         # A round whose objective is not finite counts as idle too, and gets a second chance as well. While ceilings
         # fall, objectives of two rounds do not compare.
-        gained = np.isfinite(value) and (gain >= tolerance(objective) or not (settled or free))
+        compares = stage != FALLING and (stage == int(state["stage"]) or not int(state["step"]))
+        gained = np.isfinite(value) and (gain >= tolerance(objective) or not compares)
         idle = 0 if gained else int(state["idle"]) + 1
         hopeless = (
-            (settled or free) and step >= (2 if together else 3) and value - to_beat > HOPE * gain * (rounds - step)
+            compares and step >= (2 if together else 3) and value - goal(stage == FREE) > HOPE * gain * (rounds - step)
         )
         patience = 2 if objective.weight_count or not np.isfinite(value) else 1
         done = idle >= patience or hopeless or step >= rounds
         return after | {
             "ceilings": ceilings,
+            "stage": np.asarray(stage),
             "step": np.asarray(step),
             "idle": np.asarray(idle),
             "done": np.asarray(done),

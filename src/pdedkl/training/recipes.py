@@ -57,7 +57,7 @@ ERRORS_LEFT = 1e-3
 FAILED = 0.1
 # Left-out errors may exceed the noise by this factor: they scatter, and include the error due to too few points.
 NOISE_MARGIN = 1.2
-# Evidence decides among candidates whose left-out errors are at most this many times the smallest.
+# Evidence decides among candidates whose left-out errors are at most this many times those of the best.
 COMPARABLE = 3.0
 
 
@@ -88,6 +88,14 @@ class Candidate:
         errors = [item.error for item in self.left_out_each]
         noisy = [item for item in self.left_out_each if item.error >= NEARLY_EXPLAINED]
         return min(errors) < NEARLY_EXPLAINED and all(item.error < NOISE_MARGIN * item.noise for item in noisy)
+
+    def comparable(self, other: Candidate) -> bool:
+        """Whether no observation is predicted much worse than by the `other`.
+
+        Zeros alone do not show it: a kernel on which the equation always holds predicts them best, and no other value.
+        """
+        pairs = zip(self.left_out_each, other.left_out_each, strict=True)
+        return all(mine.error <= COMPARABLE * its.error for mine, its in pairs)
 
     @cached_property
     def validated(self) -> Score | None:
@@ -179,8 +187,8 @@ class Default:
         explained = [candidate for candidate in self.candidates if candidate.explained]
         if explained or self.options.validation is not None or len(self.candidates) == 1:
             return min(explained or self.candidates, key=lambda candidate: candidate.rank)
-        least = min(candidate.left_out for candidate in self.candidates)
-        comparable = [c for c in self.candidates if c.left_out <= COMPARABLE * least] or self.candidates
+        least = min(self.candidates, key=lambda candidate: candidate.left_out)
+        comparable = [candidate for candidate in self.candidates if candidate.comparable(least)] or [least]
         return min(comparable, key=lambda candidate: candidate.rank)
 
     # ── What the candidates ask ───────────────────────────────────────────────────────────────────────────────────
@@ -336,7 +344,7 @@ class Default:
 
     def _alternate(self, name: str, model: Model, rounds: int) -> None:
         objective = Objective(model, self.observations, self.options.strength)
-        to_beat = self.best.trained.value if self.candidates else np.inf
+        to_beat = self.best.trained if self.candidates else None
         enough = lambda trained: self._enough(self._candidate(name, trained))
         self._keep(name, self.trainer.alternate(name, objective, rounds, to_beat, enough=enough))
 
@@ -344,7 +352,7 @@ class Default:
         """Train a richer kernel. It is kept only if it gains something."""
         objective = Objective(model, self.observations, self.options.strength)
         enough = lambda trained: self._enough(self._candidate(name, trained))
-        trained = self.trainer.alternate(name, objective, rounds, best.trained.value, TOGETHER, enough)
+        trained = self.trainer.alternate(name, objective, rounds, best.trained, TOGETHER, enough)
         candidate = self._candidate(name, trained)
         gained = not candidate.objective > best.objective - trained.tolerance
         if self.options.validation or gained or candidate.explained:

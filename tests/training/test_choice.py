@@ -1,0 +1,38 @@
+"""Which of the trained kernels is chosen, from their left-out errors and their evidence."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from pdedkl.training.objective import LeftOut
+from pdedkl.training.recipes import Candidate, Default
+
+
+def candidate(name, objective, errors):
+    found = Candidate(name, SimpleNamespace(value=objective))
+    found.objective = objective
+    found.left_out_each = [LeftOut(of, error, 0.0) for of, error in zip(("A u", "u"), errors)]
+    return found
+
+
+def chosen(*candidates):
+    search = Default.__new__(Default)
+    search.candidates = list(candidates)
+    search.options = SimpleNamespace(validation=None)
+    return search.best.name
+
+
+def test_evidence_decides_where_all_values_are_predicted_as_well():
+    assert chosen(candidate("a", -500.0, (0.1, 0.02)), candidate("b", -520.0, (0.2, 0.03))) == "b"
+
+
+@pytest.mark.parametrize("errors", [(1e-7, 1.0), (4.0, 1e-3)])
+def test_a_kernel_that_misses_one_kind_of_values_is_not_chosen_for_the_others(errors):
+    """A kernel on which the equation always holds, such as a constant, has the best evidence, and knows nothing."""
+    assert chosen(candidate("a", -500.0, (0.36, 0.026)), candidate("b", -2300.0, errors)) == "a"
+
+
+def test_the_data_being_explained_decides_first():
+    assert chosen(candidate("a", -500.0, (1e-6, 1e-9)), candidate("b", -400.0, (1e-9, 1e-6))) == "a"
