@@ -117,6 +117,23 @@ def test_a_face_without_a_condition():
     assert on_line(pk.D(T) + 2.0 * pk.D(S), outflow, START) == {"faces": True}
 
 
+@pytest.mark.parametrize(
+    ("a", "jumps"),
+    [
+        (lambda q: jnp.where(q[0] + q[1] < 1.0, 1.0, 10.0), True),
+        (lambda q: jnp.where(jnp.sum((q - 0.5) ** 2) < 0.05, jnp.array([1.0, 2.0]), 1.0), True),
+        (lambda q: 1.0 + jnp.floor(4 * q[0]), True),
+        (lambda q: 5.5 + 4.5 * jnp.tanh((q[0] - 0.5) / 1e-4), False),
+        (lambda q: 1.0 + jnp.abs(q[0] - 0.5), False),
+        (3.0, False),
+        (pk.Coefficient(lambda q, k: jnp.where(q[0] < 0.5, 1.0, k), pk.Parameter("k", 2.0)), False),
+    ],
+)
+def test_a_coefficient_that_jumps(a, jumps):
+    walls = [pk.Dirichlet(SQUARE.boundary(X), 0.0)]
+    assert found(SQUARE, pk.identity - pk.Divergence(X, a), 1.0, walls) == ({"jump": True} if jumps else {})
+
+
 def test_conditions_that_contradict_each_other():
     assert on_line(HEAT, pk.Dirichlet(LINE.boundary(S), 1.0), START) == {"contradiction": False}
 

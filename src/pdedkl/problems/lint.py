@@ -17,6 +17,8 @@ from ..checking.determined import LEVEL, domain_pieces, level_is_free, on_any_fa
 from ..domain import TIME, Domain
 from ..operators import Operator, parameters_of
 from ..operators.base import Identity
+from ..operators.derivatives import Divergence
+from ..operators.tensors import ConstantTensor, tensor_at
 from ..regions import Piece, Region
 from ..sampling import draw
 from .functions import FAILURES, evaluate
@@ -31,6 +33,9 @@ ABSENT = 1e-12
 MOST_COORDINATES = 3000
 # Values that differ by more than this fraction of their size contradict each other.
 DIFFERENT = 1e-6
+# A function jumps if it still changes by this fraction of its size over `2^-HALVINGS` of the domain. Changes are looked
+# for between this many points of a line.
+JUMP, HALVINGS, STEPS = 1e-3, 40, 65
 
 
 class Finding(NamedTuple):
@@ -194,8 +199,46 @@ def _zero(problem: Any) -> Iterator[Finding]:
         )
 
 
-RULES: tuple[Callable[[Any], Iterator[Finding]], ...] = (_level, _time, _faces, _contradiction, _exact, _zero)
-NAMES = ("level", "initial", "direction", "faces", "contradiction", "exact", "zero")
+def _jump(problem: Any) -> Iterator[Finding]:
+    """Coefficients of a divergence that jump: the flux is continuous there, and no point of the equation says so."""
+    is_divergence = lambda node: isinstance(node, Divergence)
+    for node in filter(is_divergence, jax.tree.leaves(problem.operator, is_leaf=is_divergence)):
+        if parameters_of(node) or isinstance(node.a, ConstantTensor):
+            continue
+        if (place := _jumps_at(lambda q, a=node.a: tensor_at(a, q), problem.domain)) is not None:
+            q = ", ".join(f"{value:.4g}" for value in place[:6]) + (", …" if len(place) > 6 else "")
+            yield Finding(
+                "jump",
+                f"The coefficient of {node} jumps, for example at ({q}). The flux is continuous there, but no point of "
+                "the equation on either side says so, and u is left open. Make the coefficient a steep smooth "
+                "function, such as one with tanh.",
+                fatal=True,
+            )
+            return
+
+
+def _jumps_at(function: Callable[[jax.Array], jax.Array], domain: Domain) -> np.ndarray | None:
+    """A place where the function jumps: on lines between places, halves in which it changes most are halved again."""
+    ends = _places(domain.interior)
+    values = jax.jit(jax.vmap(lambda q: jnp.ravel(function(q))))
+    steps = np.linspace(0.0, 1.0, STEPS)[:, None, None]
+    points = ends[None] * (1 - steps) + np.roll(ends, 1, axis=0)[None] * steps
+    found = np.asarray(values(points.reshape(-1, domain.dim))).reshape(STEPS, len(ends), -1)
+    changes = np.max(np.abs(np.diff(found, axis=0)), axis=2)
+    most, line = np.argmax(changes, axis=0), np.arange(len(ends))
+    low, high = points[most, line], points[most + 1, line]
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        at = [np.asarray(values(q)) for q in (low, middle, high)]
+        first = np.max(np.abs(at[1] - at[0]), axis=1) >= np.max(np.abs(at[2] - at[1]), axis=1)
+        low, high = np.where(first[:, None], low, middle), np.where(first[:, None], middle, high)
+    left = np.max(np.abs(np.asarray(values(high)) - np.asarray(values(low))), axis=1)
+    worst = int(np.argmax(left))
+    return low[worst] if left[worst] > JUMP * float(np.max(np.abs(found))) else None
+
+
+RULES: tuple[Callable[[Any], Iterator[Finding]], ...] = (_level, _time, _faces, _jump, _contradiction, _exact, _zero)
+NAMES = ("level", "initial", "direction", "faces", "jump", "contradiction", "exact", "zero")
 
 
 def _readable(problem: Any) -> bool:
