@@ -12,11 +12,15 @@ from .shown import Written
 STATUSES = ("calibrated", "not calibrated", "undetermined", "unchecked")
 CAUSES = ("rounding", "noise", "points", "model")
 
-# Error bars hold if the fraction of values in the 95 % interval, and the root mean square of `z`, are in these ranges.
-COVERED, Z = (0.90, 0.985), (0.4, 2.0)
+# What is compared: fresh values of `u`, or errors of `u` inside that are estimated from residuals.
+VALUES, INSIDE = "u", "u inside"
+# Error bars hold if the root mean square of `z`, and the fraction of values in the 95 % interval, are in these ranges.
+Z, COVERED = (0.4, 2.0), (0.90, 0.985)
+# The same for estimated errors: of two estimates of one error, from different residuals, one may be twice the other.
+COVERED_AS_ESTIMATED = (0.80, 0.998)
 # The same where the comparison is not strict: error bars that are far too narrow count, wide ones do not.
-NEARLY_COVERED, NEARLY_Z = (0.70, 1.0), (0.0, 3.0)
-# Errors below this fraction of the size of the values are rounding: error bars can only be too narrow there.
+NEARLY_Z, NEARLY_COVERED = (0.0, 3.0), (0.70, 1.0)
+# Errors below this fraction of the size of the values are rounding: error bars can be neither right nor wide there.
 ROUNDING = 1e-6
 # Error bars below this fraction of the size of the values are not called too wide.
 NARROW_ENOUGH = 3e-6
@@ -44,14 +48,23 @@ class Comparison:
     of: str = "fresh values"
 
     @property
+    def _limits(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The ranges of `z` and of the coverage in which error bars hold."""
+        if not self.strict:
+            return NEARLY_Z, NEARLY_COVERED
+        return Z, COVERED_AS_ESTIMATED if self.name == INSIDE else COVERED
+
+    @property
     def too_narrow(self) -> bool:
-        covered, z = (COVERED, Z) if self.strict else (NEARLY_COVERED, NEARLY_Z)
+        z, covered = self._limits
         return self.z_rms > z[1] or (self.coverage < covered[0] and self.error >= ROUNDING)
 
     @property
     def too_wide(self) -> bool:
-        covered, z = (COVERED, Z) if self.strict else (NEARLY_COVERED, NEARLY_Z)
-        return self.claimed >= NARROW_ENOUGH and (self.z_rms < z[0] or self.coverage > covered[1])
+        """Whether error bars of `u` are too wide. If those of other operators are, those of `u` can still be right."""
+        z, covered = self._limits
+        matters = self.name in (VALUES, INSIDE) and self.error >= ROUNDING and self.claimed >= NARROW_ENOUGH
+        return matters and (self.z_rms < z[0] or self.coverage > covered[1])
 
     @property
     def calibrated(self) -> bool:
@@ -61,6 +74,11 @@ class Comparison:
         """Whether the error bars are too narrow or too wide, in a sentence; empty if they are right."""
         if self.calibrated:
             return ""
+        if self.too_wide and self.z_rms > 1:
+            return (
+                f"Errors of {self.name} are alike everywhere, {self.z_rms:.2g} times the claimed ones: that one number "
+                f"is all that {self.points} {self.of} say about its error bars."
+            )
         kind = "narrow" if self.too_narrow else "wide"
         return (
             f"Error bars of {self.name} are too {kind}: {self.coverage:.1%} of {self.points} {self.of} are in their "

@@ -11,6 +11,7 @@ import pytest
 import pdedkl as pk
 from pdedkl.checking.check import judged_by_the_data
 from pdedkl.inference.comparing import clusters
+from pdedkl.verdicts import Comparison
 
 LINE = pk.Domain(x=(0, 1), t=(0, 0.2))
 X, T = LINE.coordinates("x"), LINE.coordinates("t")
@@ -111,3 +112,39 @@ def test_values_that_all_others_contradict_are_named(curve):
     posterior = pk.condition(curve.model, [pk.Observation(pk.identity, Q, wrong, name="u")])
     reasons = " ".join(judged_by_the_data(posterior, ()).reasons)
     assert "7" in reasons and "robust" in reasons
+
+
+def compared(name, z, coverage, error=1e-3, claimed=1e-3, strict=True):
+    return Comparison(name, 500, 1.0, error, claimed, z, coverage, (), error, strict)
+
+
+@pytest.mark.parametrize(
+    ("found", "wrong"),
+    [
+        (compared("u", 1.0, 0.95), ""),
+        (compared("u", 1.0, 0.89), "narrow"),
+        (compared("u", 0.7, 0.99), "wide"),
+        (compared("u", 1.0, 1.0, error=1e-7), ""),
+        (compared("u", 0.1, 1.0, claimed=1e-6), ""),
+        (compared("u", 2.1, 0.95, error=1e-7), "narrow"),
+        (compared("u inside", 1.0, 0.82), ""),
+        (compared("u inside", 1.0, 0.79), "narrow"),
+        (compared("u inside", 0.7, 0.997), ""),
+        (compared("u inside", 0.7, 0.999), "wide"),
+        (compared("-Δ_x u", 0.3, 1.0), ""),
+        (compared("-Δ_x u", 1.2, 0.85), "narrow"),
+        (compared("-Δ_x u", 0.1, 1.0, strict=False), ""),
+        (compared("-Δ_x u", 2.9, 0.71, strict=False), ""),
+        (compared("-Δ_x u", 3.1, 0.71, strict=False), "narrow"),
+    ],
+)
+def test_which_error_bars_hold(found, wrong):
+    """Strictest for fresh values of `u`, less for estimated errors, and for others on one side only."""
+    assert found.calibrated is not bool(wrong)
+    assert (found.too_narrow, found.too_wide) == (wrong == "narrow", wrong == "wide")
+    assert (wrong in found._in_words()) and bool(found._in_words()) is bool(wrong)
+
+
+def test_errors_that_are_all_alike_are_not_called_too_wide_in_words():
+    found = compared("u inside", 1.4, 1.0)
+    assert not found.calibrated and "alike" in found._in_words() and "wide" not in found._in_words()

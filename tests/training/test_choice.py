@@ -10,10 +10,10 @@ from pdedkl.training.objective import LeftOut
 from pdedkl.training.recipes import Candidate, Default
 
 
-def candidate(name, objective, errors):
+def candidate(name, objective, errors, alike=True):
     found = Candidate(name, SimpleNamespace(value=objective))
     found.objective = objective
-    found.left_out_each = [LeftOut(of, error, 0.0) for of, error in zip(("A u", "u"), errors)]
+    found.left_out_each = [LeftOut("A u", errors[0], 0.0, alike), LeftOut("u", errors[1], 0.0)]
     return found
 
 
@@ -32,6 +32,13 @@ def test_evidence_decides_where_all_values_are_predicted_as_well():
 def test_a_kernel_that_misses_one_kind_of_values_is_not_chosen_for_the_others(errors):
     """A kernel on which the equation always holds, such as a constant, has the best evidence, and knows nothing."""
     assert chosen(candidate("a", -500.0, (0.36, 0.026)), candidate("b", -2300.0, errors)) == "a"
+
+
+def test_zeros_that_are_predicted_do_not_make_up_for_values_that_are_not():
+    """As in a homogeneous equation around a hole, where both kernels miss something."""
+    seeing, blind = (1.2, 2e-3), (2e-6, 0.99)
+    assert chosen(candidate("a", -286.0, seeing), candidate("b", 60.0, blind)) == "a"
+    assert chosen(candidate("a", -286.0, seeing, False), candidate("b", 60.0, blind, False)) == "b"
 
 
 def test_the_data_being_explained_decides_first():

@@ -17,14 +17,15 @@ import numpy as np
 from ..domain import Domain
 from ..inference import Posterior, condition
 from ..inference.calibration import WIDTH, Compared, factor_of
-from ..inference.comparing import INSIDE, clusters, measured, some
+from ..inference.comparing import clusters, measured, some
 from ..inference.residuals import error_inside
 from ..inference.solver import Factorised
 from ..observations import Learned, Observation
 from ..scales import responses
 from ..shown import over
-from ..verdicts import ROUNDING, Comparison, Verdict
+from ..verdicts import INSIDE, ROUNDING, VALUES, Comparison, Verdict
 from .determined import undetermined
+from .unknowns import variance_by_coefficients
 
 # Points inside over which the error of `u` is estimated, and how many are computed at once.
 POINTS_OF_THE_ERROR, BATCH = 5000, 512
@@ -39,6 +40,8 @@ RULED_BY_NOISE = 0.6
 # Left-out values that are this many standard deviations off are named as outliers.
 OUTLIER = 6.0
 
+# Error bars hide what coefficients add to the error of `u` if it is more than this fraction of them, at some places.
+HIDDEN, INSIDE_POINTS = 0.5, 200
 # Fresh values of each kind from which the error of `u` inside is estimated.
 RESIDUALS = 200
 
@@ -72,13 +75,17 @@ def check(
     size, error_u = error_of_u(posterior, problem.interior(POINTS_OF_THE_ERROR, seed))
     within = _inside(posterior, fresh, inside, size)
     comparisons = tuple(_comparison(posterior, item, inside if within is None else None, size) for item in fresh)
-    if within is not None:
+    if within is not None or error_u < ROUNDING:
         # Then it is known what the error bars of `u` are worth, and the others need not be as good.
-        comparisons = (within, *(replace(item, strict=False) for item in comparisons))
+        comparisons = tuple(replace(item, strict=False) for item in comparisons)
+    if within is not None:
+        comparisons = (within, *comparisons)
         error_u *= within.z_rms
-    errors_of_u = (error_u, *(item.error for item in comparisons if item.name in ("u", INSIDE)))
-    cause = "rounding" if max(errors_of_u) < ROUNDING else _cause(posterior, fresh, inside)
     off = tuple(text for item in comparisons if (text := item._in_words()))
+    unseen, more = _by_coefficients(posterior, inside, size)
+    error_u, off = float(np.hypot(error_u, unseen)), (*off, *more)
+    errors_of_u = (error_u, *(item.error for item in comparisons if item.name in (VALUES, INSIDE)))
+    cause = "rounding" if max(errors_of_u) < ROUNDING else _cause(posterior, fresh, inside)
     status = "undetermined" if open_questions else "not calibrated" if off else "calibrated"
     return Verdict(
         status=status,
@@ -97,7 +104,10 @@ def judged_by_the_data(posterior: Posterior, open_questions: Sequence[str]) -> V
     Training has seen these values, so error bars that had to be widened much for them are not trusted. The error of `u`
     is estimated at the points of the data.
     """
-    size, error_u = error_of_u(posterior, np.concatenate([np.asarray(o.points) for o in posterior.observations]))
+    places = np.concatenate([np.asarray(o.points) for o in posterior.observations])
+    size, error_u = error_of_u(posterior, places)
+    unseen, more = _by_coefficients(posterior, places, size)
+    error_u = float(np.hypot(error_u, unseen))
     widened = 1.0 if posterior.calibration is None else float(np.max(np.asarray(posterior.calibration.factors)))
     off = (
         (
@@ -107,6 +117,7 @@ def judged_by_the_data(posterior: Posterior, open_questions: Sequence[str]) -> V
         if widened > MISFIT_OF_LEFT_OUT
         else ()
     )
+    off = (*off, *more)
     status = "unchecked" if posterior.calibration is None else "not calibrated" if off else "calibrated"
     pairs = zip(posterior.observations, posterior.left_out(), posterior.left_out_clusters())
     comparisons = tuple(_left_out(posterior, item, both, widened, size) for item, *both in pairs if len(item) > 1)
@@ -127,7 +138,7 @@ def _left_out(
     points = np.asarray(item.points)
     parts = clusters(points * np.asarray(posterior.model.kernel.components[0].normalisation.scale))
     middles = np.stack([np.mean(points[part], axis=0) for part in parts])
-    name = "u" if item.of_values else item.name
+    name = VALUES if item.of_values else item.name
     each = [
         replace(_compared(item, c._replace(parts=widened**2 * c.parts), size, name, where), of=f"left-out {what}")
         for c, where, what in zip(found, (points, middles), ("values", "clusters"))
@@ -141,6 +152,20 @@ def error_of_u(posterior: Posterior, points: np.ndarray) -> tuple[float, float]:
     u = posterior.predict(points, batch_size=BATCH)
     size = float(np.sqrt(np.mean(u.mean**2))) or 1.0
     return size, float(np.sqrt(np.mean(u.variance))) / size
+
+
+def _by_coefficients(posterior: Posterior, places: np.ndarray, size: float) -> tuple[float, tuple[str, ...]]:
+    """The error of `u` that learned coefficients add, relative to its size; a sentence if error bars hide it."""
+    places = places[some(len(places), INSIDE_POINTS)]
+    found = float(np.sqrt(np.mean(variance_by_coefficients(posterior, places)))) / size
+    claimed = float(np.sqrt(np.mean(posterior.predict(places).variance))) / size
+    if not found > HIDDEN * claimed:
+        return found, ()
+    names = ", ".join(sorted(posterior.model.coefficients))
+    return found, (
+        f"The data leave {names} uncertain. This adds about {found:.1e} to the error of u, which its error bars do not "
+        "contain: give more or better measurements of u.",
+    )
 
 
 def outliers(posterior: Posterior) -> tuple[str, ...]:
@@ -182,7 +207,7 @@ def _check_problem(posterior: Posterior, problem: Any) -> None:
 
 def _comparison(posterior: Posterior, fresh: Observation, inside: np.ndarray | None, size_of_u: float) -> Comparison:
     found = posterior.compared(fresh, inside)
-    return _compared(fresh, found, size_of_u, "u" if fresh.of_values else fresh.name, np.asarray(fresh.points))
+    return _compared(fresh, found, size_of_u, VALUES if fresh.of_values else fresh.name, np.asarray(fresh.points))
 
 
 def _inside(posterior: Posterior, fresh: Sequence[Observation], places: np.ndarray, size: float) -> Comparison | None:

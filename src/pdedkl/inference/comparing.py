@@ -13,6 +13,7 @@ import numpy as np
 from ..compilation import compiled_quickly
 from ..observations import Learned, Observation, check_observations
 from ..operators import identity, same
+from ..verdicts import INSIDE
 from .calibration import Calibration, Compared, Probes, factor_of, factors_of, votes
 from .cholesky import inverse, left_out
 from .joint import Joint, joint
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 # Probes of each cause: enough to tell causes apart, and few enough not to slow predictions down.
 PROBES = 100
-# The cause of errors that fresh values show inside, and how far its quantile may be from its root mean square.
-INSIDE, SLACK_INSIDE = "u inside", 0.5
+# How far the quantile of errors inside may be from their root mean square.
+SLACK_INSIDE = 0.5
 # Left-out values are left out one at a time, and in clusters of about this many neighbours.
 CLUSTER = 10
 

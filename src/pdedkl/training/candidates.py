@@ -92,6 +92,12 @@ CANDIDATES: tuple[Kind, ...] = (
         lambda search: search.model(starts.on_each_input(search.domain, search.variance, search.profile)),
     ),
     Kind(
+        "interactions",
+        "A sum of functions of one, two or three inputs each: those that act together.",
+        lambda search: search.worth_a_network and search.may_have_interactions,
+        lambda search: search.interactions(),
+    ),
+    Kind(
         "form",
         "A function of one quadratic form of all inputs and of a few directions, such as exp(−|x|²) or log |x|.",
         lambda search: search.worth_a_network,

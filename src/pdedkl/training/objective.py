@@ -311,11 +311,13 @@ class LeftOut(NamedTuple):
 
     If the noise is known, `error` is only the part that this noise, with a margin for chance, does not explain. `noise`
     is the learned noise level, or zero if the noise is known. `name` is that of the level, or of the observation.
+    `alike` says whether the values are all zero, or all the same.
     """
 
     name: str
     error: float
     noise: float
+    alike: bool = False
 
 
 def left_out(objective: Objective, x: Vector) -> list[LeftOut]:
@@ -324,7 +326,8 @@ def left_out(objective: Objective, x: Vector) -> list[LeftOut]:
     levels = objective.model(x).log_noise
     found = []
     most = max(map(len, objective.observations))
-    for item, errors in zip(objective.observations, left_out_errors(objective, x)):
+    alike = conditions(objective.observations)
+    for i, (item, errors) in enumerate(zip(objective.observations, left_out_errors(objective, x))):
         if len(item) < min(FEWEST_TO_LEAVE_OUT, most):
             continue
         learned = item.noise_name is not None
@@ -332,7 +335,7 @@ def left_out(objective: Objective, x: Vector) -> list[LeftOut]:
         excess = float(np.mean(errors**2)) - (0.0 if learned else KNOWN_NOISE_MARGIN * variance)
         name = item.noise_name or item.name
         error = float(np.sqrt(excess if not excess < 0 else 0.0)) / scales[name]
-        found.append(LeftOut(name, error, np.sqrt(variance) / scales[name] if learned else 0.0))
+        found.append(LeftOut(name, error, np.sqrt(variance) / scales[name] if learned else 0.0, i in alike))
     return found
 
 

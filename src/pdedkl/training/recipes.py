@@ -33,6 +33,7 @@ from ..scales import signal_variance
 from . import starts
 from .candidates import CANDIDATES, PROFILES, ROUNDS, ROUNDS_OF_A_SUM, TOGETHER, WIDTH, Kind, additive_share
 from .gauss_newton import price_of_weights
+from .interactions import interactions
 from .objective import LeftOut, Objective, largest_error, left_out, value_and_gradient
 from .phases import Trained, Trainer
 from .rescue import least_left_out
@@ -44,6 +45,8 @@ EXPLORING_POINTS = 400
 LENGTH_SCALES = (1.0, 0.3)
 # Iterations with fixed weights that show where directions lie, and whether a kernel could gain anything.
 GLANCE = 15
+# Noise from which a kernel starts whose variances have been found.
+SMALL_NOISE = 1e-3
 # Other strengths of the prior to try with validation data, as multiples of the usual one.
 OTHER_STRENGTHS = (10.0, 0.1)
 
@@ -57,6 +60,8 @@ ERRORS_LEFT = 1e-3
 FAILED = 0.1
 # Left-out errors may exceed the noise by this factor: they scatter, and include the error due to too few points.
 NOISE_MARGIN = 1.2
+# Values of which this much is missed, relative to their size, are not predicted.
+BLIND = 0.9
 # Evidence decides among candidates whose left-out errors are at most this many times those of the best.
 COMPARABLE = 3.0
 
@@ -89,11 +94,16 @@ class Candidate:
         noisy = [item for item in self.left_out_each if item.error >= NEARLY_EXPLAINED]
         return min(errors) < NEARLY_EXPLAINED and all(item.error < NOISE_MARGIN * item.noise for item in noisy)
 
-    def comparable(self, other: Candidate) -> bool:
-        """Whether no observation is predicted much worse than by the `other`.
+    @property
+    def blind(self) -> bool:
+        """Whether some values are not predicted at all.
 
-        Zeros alone do not show it: a kernel on which the equation always holds predicts them best, and no other value.
+        A kernel on which the equation always holds, such as a constant, predicts a source of zeros or ones best.
         """
+        return any(not item.error < BLIND for item in self.left_out_each if not item.alike)
+
+    def comparable(self, other: Candidate) -> bool:
+        """Whether no observation is predicted much worse than by the `other`."""
         pairs = zip(self.left_out_each, other.left_out_each, strict=True)
         return all(mine.error <= COMPARABLE * its.error for mine, its in pairs)
 
@@ -187,8 +197,9 @@ class Default:
         explained = [candidate for candidate in self.candidates if candidate.explained]
         if explained or self.options.validation is not None or len(self.candidates) == 1:
             return min(explained or self.candidates, key=lambda candidate: candidate.rank)
-        least = min(self.candidates, key=lambda candidate: candidate.left_out)
-        comparable = [candidate for candidate in self.candidates if candidate.comparable(least)] or [least]
+        seeing = [candidate for candidate in self.candidates if not candidate.blind] or self.candidates
+        least = min(seeing, key=lambda candidate: candidate.left_out)
+        comparable = [candidate for candidate in seeing if candidate.comparable(least)] or [least]
         return min(comparable, key=lambda candidate: candidate.rank)
 
     # ── What the candidates ask ───────────────────────────────────────────────────────────────────────────────────
@@ -223,6 +234,12 @@ class Default:
     @property
     def worth_a_network(self) -> bool:
         return self.options.model == "dkl" and self.best.left_out > NEARLY_EXPLAINED and not self._only_noise_is_left
+
+    @property
+    def may_have_interactions(self) -> bool:
+        """Whether sets of inputs can be asked for: there are several inputs, and the formula knows the operators."""
+        of_values = all(item.operator.local for item in self.observations)
+        return self.free and self.domain.dim > 2 and of_values and self.options.engine == "closed-form"
 
     def trained(self, name: str) -> Candidate:
         found = self._named(name)
@@ -263,6 +280,11 @@ class Default:
     def quadratic(self) -> Model:
         """The projection's map with a network of squares. In one dimension the input takes the projection's place."""
         return self._warm(self._squares(), self._named("projection") or self.trained("inputs"))
+
+    def interactions(self) -> Model:
+        """A sum over the sets of inputs that act together."""
+        found = interactions(self)
+        return self.model(found.kernel(self.domain, self.profile), noise=SMALL_NOISE)
 
     def form(self) -> Model:
         """A network of the same shape that starts as one quadratic form: the one whose slopes are nearest."""
@@ -398,6 +420,13 @@ class Default:
         few = float(np.sum(strengths[: starts.DIRECTIONS]) / np.sum(strengths)) if np.any(strengths) else 1.0
         unit = np.asarray(jax.vmap(Normalisation(self.domain))(points))
         return additive_share(unit, gradients) > few
+
+    def curvatures(self, count: int) -> np.ndarray:
+        """Second derivatives of the best posterior mean so far, at some points of the data."""
+        everywhere = jnp.concatenate([item.points for item in self.observations])
+        trained = self.best.trained
+        posterior = condition(trained.model, trained.objective.observations)
+        return np.asarray(starts.curvatures(posterior, everywhere[:: max(1, len(everywhere) // count)][:count]))
 
     def _slopes(self, candidate: Candidate) -> tuple[Array, np.ndarray]:
         """All points of the data, and the slopes of a candidate's posterior mean there."""

@@ -36,6 +36,13 @@ def slopes(posterior: Posterior, points: Float[Array, "n d"]) -> Float[Array, "n
     return jax.vmap(jax.grad(posterior.mean))(points) / scale
 
 
+@compiled_quickly
+def curvatures(posterior: Posterior, points: Float[Array, "n d"]) -> Float[Array, "n d d"]:
+    """`∇∇ᵀm` of the posterior mean, in units of the half-widths of the domain."""
+    scale = posterior.model.kernel.components[0].normalisation.scale
+    return jax.lax.map(jax.hessian(posterior.mean), points) / (scale[:, None] * scale)
+
+
 def principal_directions(domain: Domain, gradients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The principal directions of the gradients, strongest first: rows of unit length, and their relative strengths.
 
