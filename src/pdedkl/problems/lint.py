@@ -7,6 +7,7 @@ order, along which of first, and which faces have a condition. A finding is *fat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -205,7 +206,7 @@ def _jump(problem: Any) -> Iterator[Finding]:
     for node in filter(is_divergence, jax.tree.leaves(problem.operator, is_leaf=is_divergence)):
         if parameters_of(node) or isinstance(node.a, ConstantTensor):
             continue
-        if (place := _jumps_at(lambda q, a=node.a: tensor_at(a, q), problem.domain)) is not None:
+        if (place := _jumps_at(partial(tensor_at, node.a), problem.domain)) is not None:
             q = ", ".join(f"{value:.4g}" for value in place[:6]) + (", …" if len(place) > 6 else "")
             yield Finding(
                 "jump",
