@@ -53,8 +53,8 @@ TURNS, REFIT = 12, 30
 FIRST, LAST = 1e-3, 1e-5
 # Noise of exact values, relative to their size.
 NOISE = 1e-6
-# Points at which mixed derivatives are looked at.
-PLACES = 64
+# Mixed derivatives are looked at in at most so many points, and in all of them along so many inputs.
+PLACES, INPUTS = 64, 6400
 
 
 class Sum(NamedTuple):
@@ -96,7 +96,7 @@ def triangles(sets: Sequence[tuple[int, ...]]) -> Sets:
 
 def strongest_pairs(search: Default) -> Sets:
     """As many pairs as there are of `ALL_PAIRS` inputs, by `E (∂_i ∂_j m)²` for the posterior mean `m` so far."""
-    sizes = np.mean(search.curvatures(PLACES) ** 2, axis=0)
+    sizes = np.mean(search.curvatures(min(PLACES, max(8, INPUTS // search.domain.dim))) ** 2, axis=0)
     rows, columns = np.triu_indices(len(sizes), 1)
     order = np.argsort(-sizes[rows, columns])[: ALL_PAIRS * (ALL_PAIRS - 1) // 2]
     return tuple(sorted((int(rows[k]), int(columns[k])) for k in order))
@@ -141,10 +141,11 @@ def system_of(model: Model, observations: Sequence[Observation]) -> Components:
     engine = ClosedForm()
     sections = [rows_at(engine, model.kernel, model.bound(item.operator), item.points) for item in observations]
     parts, layout = joined(engine, engine.parameters(model.kernel), sections)
-    matrices = []
+    n = sum(map(len, observations))
+    matrices = np.empty((len(model.kernel.components[0].base.groups), n, n))
     for (numbers, _), piece in zip(model.kernel.components[0].base.by_size(), parts, strict=True):
-        for block in np.asarray(_blocks(piece.parameters, piece.sections))[: len(numbers)]:
-            matrices.append(between(between(block, layout).T, layout))
+        for number, block in zip(numbers, np.asarray(_blocks(piece.parameters, piece.sections))):
+            matrices[number] = between(between(block, layout).T, layout)
     scales, exact = data_scales(observations), exact_levels(observations)
     names = [item.noise_name or item.name for item in observations]
     levels = sorted(set(names))
@@ -156,7 +157,7 @@ def system_of(model: Model, observations: Sequence[Observation]) -> Components:
         elif item.noise_name is None:
             size[name] = max(size[name], float(np.sqrt(np.max(np.asarray(item.noise)))))
     return Components(
-        np.stack(matrices),
+        matrices,
         np.concatenate([np.asarray(item.values) for item in observations]),
         np.concatenate([np.full(len(item), levels.index(name)) for item, name in zip(observations, names)]),
         np.asarray([size[name] ** 2 for name in levels]),
