@@ -34,7 +34,7 @@ from ..model import Model
 from ..observations import Observation
 from ..scales import data_scales, exact_levels
 from . import starts
-from .objective import Objective
+from .objective import NOISE_FLOOR, USUAL_NOISE, Objective
 
 if TYPE_CHECKING:
     from .recipes import Default
@@ -51,10 +51,8 @@ VALUES = 600
 TURNS, REFIT = 12, 30
 # Sets that contribute less than these fractions of the largest contribution are left out: first, and in the end.
 FIRST, LAST = 1e-3, 1e-5
-# Noise of exact values, relative to their size.
-NOISE = 1e-6
-# Mixed derivatives are looked at in at most so many points, and in all of them along so many inputs.
-PLACES, INPUTS = 64, 6400
+# Rows of second derivatives that are looked at, over all points: one for each input at each point.
+CURVATURES = 6400
 
 
 class Sum(NamedTuple):
@@ -96,7 +94,7 @@ def triangles(sets: Sequence[tuple[int, ...]]) -> Sets:
 
 def strongest_pairs(search: Default) -> Sets:
     """As many pairs as there are of `ALL_PAIRS` inputs, by `E (∂_i ∂_j m)²` for the posterior mean `m` so far."""
-    sizes = np.mean(search.curvatures(min(PLACES, max(8, INPUTS // search.domain.dim))) ** 2, axis=0)
+    sizes = np.mean(search.curvatures(max(8, CURVATURES // search.domain.dim)) ** 2, axis=0)
     rows, columns = np.triu_indices(len(sizes), 1)
     order = np.argsort(-sizes[rows, columns])[: ALL_PAIRS * (ALL_PAIRS - 1) // 2]
     return tuple(sorted((int(rows[k]), int(columns[k])) for k in order))
@@ -108,7 +106,7 @@ def _narrowed(search: Default, sets: Sets, lengthscales: np.ndarray) -> Sum:
     part = starts.subsample(search.observations, min(most, VALUES), search.options.seed)
     equal = np.full(len(sets), search.variance / len(sets))
     found = reduced(search, part, Sum(sets, equal, lengthscales), FIRST)
-    model = search.model(found.kernel(search.domain, search.profile), noise=1e-3)
+    model = search.model(found.kernel(search.domain, search.profile), noise=USUAL_NOISE)
     objective = Objective(model, part, search.options.strength)
     kernel = search.trainer.fit_kernel(f"interactions, {len(found.sets)} sets", objective, REFIT).model.kernel
     component = kernel.components[0]
@@ -150,7 +148,7 @@ def system_of(model: Model, observations: Sequence[Observation]) -> Components:
     names = [item.noise_name or item.name for item in observations]
     levels = sorted(set(names))
     learned = [item.noise_name is not None and item.noise_name not in exact for item in observations]
-    size = {name: NOISE * scales[name] for name in levels}
+    size = {name: NOISE_FLOOR * scales[name] for name in levels}
     for item, name, free in zip(observations, names, learned):
         if free:
             size[name] = starts.INITIAL_NOISE * scales[name]

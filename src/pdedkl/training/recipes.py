@@ -34,7 +34,7 @@ from . import starts
 from .candidates import CANDIDATES, PROFILES, ROUNDS, ROUNDS_OF_A_SUM, TOGETHER, WIDTH, Kind, additive_share
 from .gauss_newton import price_of_weights
 from .interactions import interactions
-from .objective import LeftOut, Objective, largest_error, left_out, value_and_gradient
+from .objective import USUAL_NOISE, LeftOut, Objective, largest_error, left_out, value_and_gradient
 from .phases import Trained, Trainer
 from .rescue import least_left_out
 from .validation import Score, Validation
@@ -45,8 +45,6 @@ EXPLORING_POINTS = 400
 LENGTH_SCALES = (1.0, 0.3)
 # Iterations with fixed weights that show where directions lie, and whether a kernel could gain anything.
 GLANCE = 15
-# Noise from which a kernel starts whose variances have been found.
-SMALL_NOISE = 1e-3
 # Other strengths of the prior to try with validation data, as multiples of the usual one.
 OTHER_STRENGTHS = (10.0, 0.1)
 
@@ -284,7 +282,7 @@ class Default:
     def interactions(self) -> Model:
         """A sum over the sets of inputs that act together."""
         found = interactions(self)
-        return self.model(found.kernel(self.domain, self.profile), noise=SMALL_NOISE)
+        return self.model(found.kernel(self.domain, self.profile), noise=USUAL_NOISE)
 
     def form(self) -> Model:
         """A network of the same shape that starts as one quadratic form: the one whose slopes are nearest."""

@@ -22,13 +22,12 @@ from ..inference.staged import matrix_of
 from ..model import Model
 from ..observations import Learned, Observation
 from ..scales import data_scales, exact_levels
+from .objective import NOISE_FLOOR
 
 # Length scales to begin with, in units of the usual one, and noise relative to the prior standard deviation of a row.
 FACTORS = (2.0, 1.0, 0.5, 0.3, 0.2)
 NOISES = (1e-1, 1e-2, 1e-3, 1e-4)
 EVALUATIONS = 60
-# Noise of rows that have none, relative to the prior standard deviation.
-LEAST = 1e-6
 
 
 def _gram(model: Model, observations: tuple[Observation, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +62,7 @@ def least_left_out(model: Model, observations: Sequence[Observation]) -> Model:
         parts = []
         for item, i, j in zip(data, ends, ends[1:]):
             size = float(np.mean(np.diagonal(gram)[i:j]))
-            level = levels.get(item.noise_name or "", LEAST) if isinstance(item.noise, Learned) else LEAST
+            level = levels.get(item.noise_name or "", NOISE_FLOOR) if isinstance(item.noise, Learned) else NOISE_FLOOR
             parts.append(np.full(j - i, level**2 * size))
         return np.concatenate(parts)
 
