@@ -148,3 +148,35 @@ def test_which_error_bars_hold(found, wrong):
 def test_errors_that_are_all_alike_are_not_called_too_wide_in_words():
     found = compared("u inside", 1.4, 1.0)
     assert not found.calibrated and "alike" in found._in_words() and "wide" not in found._in_words()
+
+
+def test_an_equation_that_is_taken_for_noise_is_found():
+    """A linear function plus one with a tiny length scale: the second explains every value of the equation alone."""
+    square = pk.Domain(x=[(-1.0, 1.0)] * 2)
+    x = square.coordinates("x")
+    exact = lambda q: q[0] * (1 + jnp.sum(q**2))
+    problem = pk.Problem(square, pk.Laplacian(x), lambda q: 8 * q[0], [pk.Dirichlet(square.boundary(x), exact)])
+    data = problem.sample(source=60, boundary=40, seed=0)
+
+    def verdict(lengthscale, variance):
+        kernel = pk.additive(square, variance=[100.0, variance], lengthscale=[3.0, lengthscale])
+        kernel = kernel + pk.ard(square, lengthscale=2.0) if lengthscale > 1 else kernel
+        return pk.condition(pk.Model(kernel, data), data).calibrated(problem.fresh(200)).check(problem)
+
+    noise = verdict(1e-4, 1e-12)
+    assert noise.status == "not calibrated" and np.isnan(noise.error_u) and noise.ruled_by == "model"
+    assert any("as good as unknown" in reason for reason in noise.reasons)
+    assert not any("as good as unknown" in reason for reason in verdict(2.0, 1.0).reasons)
+
+
+def test_error_bars_that_were_widened_many_times_are_not_trusted():
+    """A kink: between two points the equation is far off, and the error of `u` is known only roughly."""
+    rod = pk.Domain(x=(0.0, 1.0))
+    x = rod.coordinates("x")
+    problem = pk.Problem(rod, -pk.D(x, x), lambda q: jnp.abs(q[0] - 0.5), [pk.Dirichlet(rod.boundary(x), 0.0)])
+    data = problem.sample(source=40, boundary=2, seed=0)
+    narrow = pk.condition(pk.Model(pk.ard(rod, variance=1e-4, lengthscale=0.5), data), data)
+    found = narrow.calibrated(problem.fresh(200, purpose="calibration"))
+    assert float(np.max(np.asarray(found.calibration.factors))) > 10
+    verdict = found.check(problem)
+    assert verdict.status == "not calibrated" and any("widened" in reason for reason in verdict.reasons)

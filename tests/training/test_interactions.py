@@ -112,6 +112,17 @@ def test_triples_are_asked_where_all_of_their_pairs_remain():
     assert triangles([(0, 1), (1, 2), (0, 2), (0, 1, 2)]) == ()
 
 
+def test_where_no_sum_fits_there_is_no_candidate(monkeypatch):
+    def fails(*_):
+        raise FloatingPointError("no Cholesky factor")
+
+    monkeypatch.setattr(module, "_solved", fails)
+    data = observations(count=20)
+    options = SimpleNamespace(seed=0, strength=0.1)
+    search_of = SimpleNamespace(**vars(search(data)), variance=1.0, options=options)
+    assert module.interactions(search_of) is None
+
+
 def test_a_fit_finds_them(monkeypatch):
     """With no other candidate but the plain kernel, to save time."""
     kinds = [kind for kind in recipes.CANDIDATES if kind.name == "interactions"]

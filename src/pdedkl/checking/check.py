@@ -7,6 +7,7 @@ error. All of this means little where the statement of the problem does not dete
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,7 @@ from ..domain import Domain
 from ..inference import Posterior, condition
 from ..inference.calibration import WIDTH, Compared, factor_of
 from ..inference.comparing import clusters, measured, some
+from ..inference.joint import joint
 from ..inference.residuals import error_inside
 from ..inference.solver import Factorised
 from ..observations import Learned, Observation
@@ -35,6 +37,10 @@ NEARLY_ZERO = 1e-2
 MISFIT = 2.0
 # The same where only left-out values are compared: they exceed their error bars somewhat, since training has seen them.
 MISFIT_OF_LEFT_OUT = 3.0
+# The same for fresh values, which may be far off at a kink or in a layer.
+MISFIT_OF_FRESH = 10.0
+# The equation is as good as unknown if this fraction of its variance is left between its points.
+UNEXPLAINED = 0.5
 # Noise causes the error if a tenth of the noise would lower the error to less than this fraction of it.
 RULED_BY_NOISE = 0.6
 # Left-out values that are this many standard deviations off are named as outliers.
@@ -83,9 +89,11 @@ def check(
         error_u *= within.z_rms
     off = tuple(text for item in comparisons if (text := item._in_words()))
     unseen, more = _by_coefficients(posterior, inside, size)
-    error_u, off = float(np.hypot(error_u, unseen)), (*off, *more)
+    unknown = _unknown_between_points(posterior, fresh, inside)
+    error_u = math.nan if unknown else float(np.hypot(error_u, unseen))
+    off = (*off, *more, *unknown, *_widened(posterior))
     errors_of_u = (error_u, *(item.error for item in comparisons if item.name in (VALUES, INSIDE)))
-    cause = "rounding" if max(errors_of_u) < ROUNDING else _cause(posterior, fresh, inside)
+    cause = "model" if unknown else "rounding" if max(errors_of_u) < ROUNDING else _cause(posterior, fresh, inside)
     status = "undetermined" if open_questions else "not calibrated" if off else "calibrated"
     return Verdict(
         status=status,
@@ -152,6 +160,39 @@ def error_of_u(posterior: Posterior, points: np.ndarray) -> tuple[float, float]:
     u = posterior.predict(points, batch_size=BATCH)
     size = float(np.sqrt(np.mean(u.mean**2))) or 1.0
     return size, float(np.sqrt(np.mean(u.variance))) / size
+
+
+def _widened(posterior: Posterior) -> tuple[str, ...]:
+    """A sentence if error bars had to be widened so much that factors cannot make up for a kernel that does not fit."""
+    factors = () if posterior.calibration is None else np.asarray(posterior.calibration.factors)
+    if not (widened := float(np.max(factors, initial=1.0))) > MISFIT_OF_FRESH:
+        return ()
+    return (
+        f"Error bars had to be widened {widened:.0f} times for fresh values: the kernel does not fit. Add points, or "
+        "try another profile or model.",
+    )
+
+
+def _unknown_between_points(posterior: Posterior, fresh: Sequence[Observation], inside: np.ndarray) -> tuple[str, ...]:
+    """A sentence if the kernel takes the equation for white noise.
+
+    Then the equation says nothing about `u` between its points. Error bars of `u` can be as narrow as they like there,
+    while those of the equation, which are wide, hold.
+    """
+    highest = max(item.operator.order for item in fresh)
+    if not isinstance(posterior.solver, Factorised) or not highest:
+        return ()
+    places = inside[some(len(inside), INSIDE_POINTS)]
+    for item in fresh:
+        if item.operator.order == highest and item.operator.local:
+            rows = joint(posterior.uncalibrated(), [(item.operator, places)])
+            left = float(np.mean(np.diagonal(rows.covariance)) / np.mean(rows.prior))
+            if left > UNEXPLAINED:
+                return (
+                    f"Between its points {item.name} is as good as unknown: {left:.0%} of its variance is left there. "
+                    "So the equation says little about u. Add points inside, or try another profile or model.",
+                )
+    return ()
 
 
 def _by_coefficients(posterior: Posterior, places: np.ndarray, size: float) -> tuple[float, tuple[str, ...]]:

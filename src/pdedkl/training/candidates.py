@@ -32,13 +32,13 @@ class Kind(NamedTuple):
     """One kind of kernel.
 
     `why` says what it is for. `applies` says whether to try it, given the search so far; `start` builds the model to
-    train from. `together` is the number of iterations over all parameters in each round.
+    train from, or finds that there is none. `together` is the number of iterations over all parameters in each round.
     """
 
     name: str
     why: str
     applies: Callable[[Default], bool]
-    start: Callable[[Default], Model]
+    start: Callable[[Default], Model | None]
     rounds: int = ROUNDS
     together: int = 0
 

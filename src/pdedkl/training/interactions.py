@@ -66,8 +66,16 @@ class Sum(NamedTuple):
         return deep(domain, IdentityEmbedding(), profile, self.sets, self.variances, self.lengthscales)
 
 
-def interactions(search: Default) -> Sum:
-    """The sets of inputs that act together in the data of a search."""
+def interactions(search: Default) -> Sum | None:
+    """The sets of inputs that act together in the data of a search; `None` if no sum of them fits the data."""
+    try:
+        found = _found(search)
+    except FloatingPointError:
+        return None
+    return found if found.sets else None
+
+
+def _found(search: Default) -> Sum:
     dim = search.domain.dim
     pairs = all_pairs(dim) if dim <= ALL_PAIRS else strongest_pairs(search)
     singles = tuple((i,) for i in range(dim))
@@ -110,8 +118,9 @@ def _narrowed(search: Default, sets: Sets, lengthscales: np.ndarray) -> Sum:
     objective = Objective(model, part, search.options.strength)
     kernel = search.trainer.fit_kernel(f"interactions, {len(found.sets)} sets", objective, REFIT).model.kernel
     component = kernel.components[0]
-    refit = Sum(found.sets, np.exp(component.base.log_variance), np.exp(component.log_lengthscale))
-    return reduced(search, part, refit, LAST)
+    least = np.finfo(float).tiny
+    variances, scales = (np.maximum(np.exp(a), least) for a in (component.base.log_variance, component.log_lengthscale))
+    return reduced(search, part, Sum(found.sets, variances, scales), LAST)
 
 
 def reduced(search: Default, part: Sequence[Observation], start: Sum, least: float) -> Sum:
@@ -120,7 +129,7 @@ def reduced(search: Default, part: Sequence[Observation], start: Sum, least: flo
     system = system_of(model, part)
     variances, _ = iterated(system, start.variances, TURNS)
     size = contributions(system, variances)
-    kept = np.flatnonzero(size >= least * np.max(size))
+    kept = np.flatnonzero((size >= least * np.max(size)) & (variances > 0))
     return Sum(tuple(start.sets[i] for i in kept), variances[kept], start.lengthscales)
 
 
@@ -210,7 +219,7 @@ def _solved(system: Components, v: np.ndarray, noise: np.ndarray) -> tuple[np.nd
             continue
         inverse, _ = lapack.dpotri(factor[0], lower=1)
         return np.tril(inverse) + np.tril(inverse, -1).T, cho_solve(factor, system.values)
-    raise FloatingPointError("The sum over sets of inputs has no Cholesky factor.")
+    raise FloatingPointError("The matrix of a sum over sets of inputs has no Cholesky factor.")
 
 
 @compiled

@@ -279,10 +279,10 @@ class Default:
         """The projection's map with a network of squares. In one dimension the input takes the projection's place."""
         return self._warm(self._squares(), self._named("projection") or self.trained("inputs"))
 
-    def interactions(self) -> Model:
-        """A sum over the sets of inputs that act together."""
+    def interactions(self) -> Model | None:
+        """A sum over the sets of inputs that act together; `None` if no such sum fits the data."""
         found = interactions(self)
-        return self.model(found.kernel(self.domain, self.profile), noise=USUAL_NOISE)
+        return None if found is None else self.model(found.kernel(self.domain, self.profile), noise=USUAL_NOISE)
 
     def form(self) -> Model:
         """A network of the same shape that starts as one quadratic form: the one whose slopes are nearest."""
@@ -346,11 +346,13 @@ class Default:
 
     def _train(self, kind: Kind) -> None:
         name = self._name_of(kind)
-        before = self.best
+        before, start = self.best, kind.start(self)
+        if start is None:
+            return
         if kind.together:
-            self._improve(name, kind.start(self), kind.rounds, before)
+            self._improve(name, start, kind.rounds, before)
         else:
-            self._alternate(name, kind.start(self), kind.rounds)
+            self._alternate(name, start, kind.rounds)
 
     def _name_of(self, kind: Kind) -> str:
         """The name of a candidate in tables: a sum is called by its terms."""
