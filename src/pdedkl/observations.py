@@ -369,3 +369,11 @@ def _own(array: np.ndarray) -> Array:
     NumPy makes the copy, since JAX may share the memory of a well-aligned array, or read it only after returning.
     """
     return jnp.asarray(np.array(array))
+
+
+def taken(item: Observation, part: np.ndarray) -> Observation:
+    """Some values of an observation, with their noise and their weights."""
+    of_each = lambda node: eqx.is_array(node) and node.ndim and node.shape[0] == len(item)
+    fields = lambda o: (o.points, o.values, o.noise, o.weights)
+    arrays = jax.tree.map(lambda node: node[part] if of_each(node) else node, fields(item))
+    return eqx.tree_at(fields, item, arrays, is_leaf=lambda node: node is None)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import pdedkl as pk
+from pdedkl.operators import vanishing
 
 DOMAIN = pk.Domain(x=[(0.0, 1.0), (-1.0, 2.0), (0.0, 0.5)], t=(0.0, 2.0))
 X, T = DOMAIN.coordinates("x", "t")
@@ -28,6 +29,10 @@ MIXED = pk.Diffusion(X, np.array([[2.0, 0.5, 0.1], [0.5, 1.0, -0.2], [0.1, -0.2,
 
 # Two places at once, of which one is looked at for its slope.
 PERIODIC = pk.D(X[0]) - pk.Shift(X[0], 1.0) @ pk.D(X[0])
+
+
+# Zero on both ends of one coordinate, on one end of another.
+ZERO = vanishing(DOMAIN, [*DOMAIN.boundary(X[1]).pieces, *DOMAIN.initial(T).pieces])
 
 
 def points(n: int, seed: int) -> np.ndarray:
@@ -69,7 +74,7 @@ MODELS = {
     "projection": lambda: (_deep(_affine(), lengthscale=[0.5, 0.8, 1.1]), MIXED),
     "ard": lambda: (pk.ard(DOMAIN, lengthscale=[0.6, 0.9, 1.2, 1.5]), HEAT),
     "ridges + additive": lambda: (
-        _deep(_affine(), groups=[(0,), (1,), (2,), (0, 2)]) + pk.additive(DOMAIN, lengthscale=0.7),
+        _deep(_affine(), groups=[(0,), (1,), (2,), (0, 2)]) + pk.additive(DOMAIN, lengthscale=0.7).times(ZERO),
         HEAT,
     ),
     "matern on a network + ard, matrices that vary": lambda: (

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..domain import Domain
 from ..inference import Posterior, condition
+from ..inference.built_in import not_built_in
 from ..inference.calibration import WIDTH, Compared, factor_of
 from ..inference.comparing import clusters, measured, some
 from ..inference.joint import joint
@@ -75,8 +76,8 @@ def check(
     """
     _check_problem(posterior, problem)
     if open_questions is None:
-        open_questions = undetermined(problem, posterior.observations)
-    fresh = problem.fresh(n, seed=seed, purpose="check")
+        open_questions = undetermined(problem, posterior.observations, posterior.model.kernel.zero_at)
+    fresh = not_built_in(posterior.model.kernel, problem.fresh(n, seed=seed, purpose="check"))
     inside = problem.interior(n, seed)
     size, error_u = error_of_u(posterior, problem.interior(POINTS_OF_THE_ERROR, seed))
     within = _inside(posterior, fresh, inside, size)

@@ -13,7 +13,7 @@ to or not. So the fitted kernel cannot tell. Two other ways can:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -30,6 +30,7 @@ from ..kernels import Kernel, ard
 from ..model import Model
 from ..observations import Observation
 from ..operators import Operator, identity, parameters_of
+from ..operators.base import Identity
 from ..operators.normals import GivenNormals
 from ..regions import Piece, Region
 from ..sampling import draw
@@ -56,14 +57,18 @@ LEVEL = (
 )
 
 Rows = list[tuple[Operator, np.ndarray]]
+BuiltIn = Callable[[np.ndarray], np.ndarray]
 
 
-def undetermined(problem: Any, data: Sequence[Observation]) -> tuple[str, ...]:
-    """Sentences that say why `u` is not determined by a problem, or by data on a bare domain; none if it is."""
+def undetermined(problem: Any, data: Sequence[Observation], built_in: BuiltIn | None = None) -> tuple[str, ...]:
+    """Sentences that say why `u` is not determined by a problem, or by data on a bare domain; none if it is.
+
+    `built_in` says at which points `u` is zero whatever the data are.
+    """
     if isinstance(problem, Domain):
         return _by_data(problem, data)
     reasons = [finding.text for finding in problem.lint() if finding.fatal]
-    reasons += _without_values(problem, data)
+    reasons += _without_values(problem, data, built_in)
     if not reasons and _can_tell(problem.domain, [s.operator for s in problem.statements]):
         places = inner_half(problem.domain) if problem.in_free_space else interior(problem.domain)
         reasons += _left_open(problem.domain, _stated(problem), places)
@@ -153,17 +158,24 @@ def _can_tell(domain: Domain, operators: Sequence[Operator]) -> bool:
     return domain.dim <= MOST_DIMENSIONS and known and max(op.order for op in operators) <= 2
 
 
-def _without_values(problem: Any, data: Sequence[Observation]) -> list[str]:
+def _without_values(problem: Any, data: Sequence[Observation], built_in: BuiltIn | None) -> list[str]:
     """Conditions of the problem of which the data have no value."""
     return [
         f"The data have no values of the {s.label}: sample(…) needs points for it, or leave the condition out."
         for s in problem.statements
         if isinstance(s.where, Region)
+        and not _holds(s, built_in)
         and not any(
             item.operator.order == s.operator.order and np.any(s.where.contains(np.asarray(item.points)))
             for item in data
         )
     ]
+
+
+def _holds(statement: Any, built_in: BuiltIn | None) -> bool:
+    if built_in is None or not isinstance(statement.operator, Identity) or not statement.where.pieces:
+        return False
+    return bool(np.all(built_in(draw(statement.where, FEW, np.random.default_rng(0), "sobol"))))
 
 
 def _stated(problem: Any) -> Rows:

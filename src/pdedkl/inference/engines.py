@@ -74,7 +74,7 @@ class ClosedForm(Engine):
 
     def with_value(self, kernel: Kernel, q: Float[Array, " d"], rows: Any) -> Float[Array, " n"]:
         def one(component: Component, jets: LatentJet) -> Array:
-            jet = LatentJet(component.latent(q), jnp.ones(()), None, None)
+            jet = component.value_at(q)
             return jax.vmap(lambda other: component.base.pair(jet, other))(jets)
 
         return sum_of(one(component, a) for component, jets in zip(kernel.components, rows) for a in terms_of(jets))

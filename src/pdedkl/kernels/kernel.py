@@ -13,7 +13,8 @@ from jaxtyping import Array, Float
 
 from ..domain import Domain, Layout
 from ..embeddings import Embedding, IdentityEmbedding, LatentJet, Normalisation, push_forward
-from ..operators import Operator
+from ..operators import Operator, Vanishing, identity
+from ..operators.base import translated
 from ..precision import require_float64
 from ..shown import Rows, Shown, known, over, plural, span
 from .covariance import covariance, covariances
@@ -72,9 +73,11 @@ class BaseKernel(eqx.Module):
 
 
 class Component(Shown, eqx.Module):
-    """One term of a kernel: `k(q, q') = Σ_g σ_g² φ(|z_g − z'_g|²/2)` with latent coordinates `z = h(q)`.
+    """One term of a kernel: `k(q, q') = μ(q) μ(q') Σ_g σ_g² φ(|z_g − z'_g|²/2)` with latent coordinates `z = h(q)`.
 
-    `φ` is a profile, and `g` runs over groups of latent coordinates, each divided by its length scale.
+    `φ` is a profile, and `g` runs over groups of latent coordinates, each divided by its length scale. The multiplier
+    `μ` is one where there is none. A multiplier that vanishes on faces makes all functions of this term vanish there:
+    for any process `g`, `A (μ g) = (A∘μ) g`, so it is one more operator in front of the latent jets.
 
     **Arguments:**
 
@@ -84,6 +87,7 @@ class Component(Shown, eqx.Module):
     - `groups`: lists of latent coordinates, one list for each group; all in one group by default.
     - `variance`: `σ²`, one number, or one for each group.
     - `lengthscale`: one number, or one for each latent coordinate.
+    - `multiplier`: the function `μ`, zero on faces and spheres where `u` is known to be zero.
 
     !!! example
         ```python
@@ -96,6 +100,7 @@ class Component(Shown, eqx.Module):
     base: BaseKernel
     log_lengthscale: Float[Array, " h"]
     normalisation: Normalisation
+    multiplier: Vanishing | None = None
 
     def __init__(
         self,
@@ -105,6 +110,7 @@ class Component(Shown, eqx.Module):
         groups: Sequence[Sequence[int]] | None = None,
         variance: Numbers = 1.0,
         lengthscale: Numbers = 1.0,
+        multiplier: Vanishing | None = None,
     ) -> None:
         require_float64()
         if not isinstance(embedding, Embedding):
@@ -126,6 +132,7 @@ class Component(Shown, eqx.Module):
             profile or SquaredExponential(), _positive_log("variance", variance, len(chosen)), chosen
         )
         self.log_lengthscale = _positive_log("lengthscale", lengthscale, h)
+        self.multiplier = multiplier
 
     @property
     def latent_dim(self) -> int:
@@ -151,6 +158,10 @@ class Component(Shown, eqx.Module):
             assert component.jets(heat, jnp.asarray(points)).z.shape == (20, 3)
             ```
         """
+
+        if self.multiplier is not None:
+            inner = self.multiplier * identity
+            operator = operator @ (inner if move is None else translated(inner, move))
 
         def one(q: Array) -> LatentJet:
             place = q if move is None else q + move
@@ -181,7 +192,13 @@ class Component(Shown, eqx.Module):
         return self.embedding(self.normalisation(q)) / jnp.exp(self.log_lengthscale)
 
     def __call__(self, q: Array, q_: Array) -> Array:
-        return self.base(self.latent(q), self.latent(q_))
+        found = self.base(self.latent(q), self.latent(q_))
+        return found if self.multiplier is None else self.multiplier(q) * self.multiplier(q_) * found
+
+    def value_at(self, q: Array) -> LatentJet:
+        """The jet of `u` itself at one point, as a function of the point that differentiates in either mode."""
+        factor = jnp.ones(()) if self.multiplier is None else self.multiplier(q)
+        return LatentJet(self.latent(q), factor, None, None)
 
     def _in_words(self) -> str | None:
         """The profile and what it is of, in words; `None` where the arrays are not known."""
@@ -193,7 +210,7 @@ class Component(Shown, eqx.Module):
             of = f"{plural(self.latent_dim, 'feature')} of {type(self.embedding).__name__}"
         groups = f" in {len(self.base.groups)} groups" if len(self.base.groups) > 1 else ""
         profile = str(self.base.profile).split("(")[0]
-        return f"{profile} of {of}{groups}"
+        return f"{profile} of {of}{groups}" + (", zero on faces" if self.multiplier is not None else "")
 
     def _described(self) -> tuple[str, Rows] | None:
         if (text := self._in_words()) is None:
@@ -254,6 +271,45 @@ class Kernel(Shown, eqx.Module):
         centre, half = np.asarray(normalisation.centre), 1.0 / np.asarray(normalisation.scale)
         return centre - half, centre + half
 
+    def times(self, multiplier: Vanishing | None) -> Kernel:
+        """The covariance of `μ g`, where this kernel is that of `g`.
+
+        **Arguments:**
+
+        - `multiplier`: the function `μ`; `None` leaves the kernel as it is.
+
+        **Returns:** a `Kernel`.
+
+        !!! example
+            ```python
+            assert pk.ard(domain).times(None) == pk.ard(domain)
+            ```
+        """
+        if multiplier is None:
+            return self
+        parts = [_with_multiplier(part, multiplier) for part in self.components]
+        return Kernel(tuple(parts))
+
+    def zero_at(self, points: np.ndarray) -> np.ndarray:
+        """At which points all functions with this covariance are zero.
+
+        **Arguments:**
+
+        - `points`: an array of shape `(n, d)`.
+
+        **Returns:** `n` booleans.
+
+        !!! example
+            ```python
+            assert not pk.ard(domain).zero_at(points).any()
+            ```
+        """
+        q = np.asarray(points)
+        found = np.ones(len(q), dtype=bool)
+        for part in self.components:
+            found &= np.zeros(len(q), dtype=bool) if part.multiplier is None else part.multiplier.zero_at(q)
+        return found
+
     @property
     def smoothness(self) -> float:
         """How often its processes are differentiable in mean square: the highest order of an operator."""
@@ -299,6 +355,10 @@ class Kernel(Shown, eqx.Module):
                     f"{operator.order}: use SquaredExponential()"
                     + (' and engine="autodiff".' if operator.order > 2 else ".")
                 )
+
+
+def _with_multiplier(component: Component, multiplier: Vanishing) -> Component:
+    return eqx.tree_at(lambda c: c.multiplier, component, multiplier, is_leaf=lambda node: node is None)
 
 
 def _directions(operator: Operator, q: Array) -> int:

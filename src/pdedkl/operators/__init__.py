@@ -7,6 +7,7 @@ from .directions import along
 from .equality import same
 from .shift import Shift
 from .symbol import Symbol
+from .vanishing import Vanishing, vanishing
 
 __all__ = [
     "Coefficient",
@@ -20,6 +21,7 @@ __all__ = [
     "Partial",
     "Shift",
     "Symbol",
+    "Vanishing",
     "along",
     "bind",
     "check_coordinates",
@@ -27,4 +29,5 @@ __all__ = [
     "identity",
     "parameters_of",
     "same",
+    "vanishing",
 ]

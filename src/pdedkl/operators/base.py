@@ -327,6 +327,11 @@ class _Translated(Operator):
         return f"({self.operator} at q + s)"
 
 
+def translated(operator: Operator, move: Float[Array, " d"]) -> Operator:
+    """The operator with its coefficients taken at `q + s`."""
+    return _Translated(operator, move)
+
+
 def as_operator(value: Any) -> Operator:
     """`u ↦ a u` for a number or coefficient `a`; an operator is returned as it is."""
     return value if isinstance(value, Operator) else Scaled(as_coefficient(value), identity)

@@ -102,11 +102,14 @@
     }
     function block(from) {
       const size = Math.min(model.block, total - from), held = new Float64Array(model.rows * model.block);
+      const priors = new Float64Array(model.block);
       for (let p = 0; p < size; p++) {
-        covariances(pointOf((from + p) % columns, Math.floor((from + p) / columns), columns, lines), k);
+        const q = pointOf((from + p) % columns, Math.floor((from + p) / columns), columns, lines);
+        priors[p] = model.priorAt(q);
+        covariances(q, k);
         for (let j = 0; j < model.rows; j++) held[j * model.block + p] = k[j];
       }
-      next.std.set(model.deviations(held).subarray(0, size), from);
+      next.std.set(model.deviations(held, priors).subarray(0, size), from);
     }
     for (let from = 0; from < total; from += model.block) blocks.push(from);
 

@@ -111,13 +111,13 @@
     const buffer = decode(base64), n = data.rows, dim = data.centre.length;
     const view = (ref) => buffer.subarray(ref.at, ref.at + ref.shape.reduce((a, b) => a * b, 1));
     const alpha = view(data.alpha);
-    let prior = 0;
     const components = data.components.map((component) => ({
       embedding: component.embedding,
       lengthscale: component.lengthscale,
+      multiplier: component.multiplier,
+      variance: component.terms.reduce((total, term) => total + term.variance, 0),
       terms: component.terms.map((term) => {
         const k = term.members.length;
-        prior += term.variance;
         return { ...term, k, profile: PROFILES[component.profile.kind](component.profile), z: view(term.z),
           rotation: term.rotation && view(term.rotation),
           parts: term.parts.map((part, i) => readPart(part, data.parts[i], k, view)) };
@@ -129,6 +129,23 @@
       for (let i = 0; i < dim; i++) x[i] = data.scale[i] * (q[i] - data.centre[i]);
       return embed(component.embedding, x, view).map((value, i) => value / component.lengthscale[i]);
     }
+
+    // The function that a component is multiplied by, zero on faces and spheres; see operators/vanishing.py.
+    function multiplierAt({ multiplier }, q) {
+      if (!multiplier) return 1;
+      let found = 1;
+      for (const { input, lower, upper, sides } of multiplier.faces) {
+        const from = (q[input] - lower) / (upper - lower), to = (upper - q[input]) / (upper - lower);
+        found *= sides.length === 2 ? 4 * from * to : sides[0] === "lower" ? from : to;
+      }
+      for (const { inputs, centre, radius } of multiplier.spheres) {
+        found *= 1 - inputs.reduce((total, i, k) => total + ((q[i] - centre[k]) / radius) ** 2, 0);
+      }
+      return found;
+    }
+
+    const priorAt = (q) => components.reduce(
+      (total, component) => total + component.variance * multiplierAt(component, q) ** 2, 0);
 
     function ofTerm(term, z) {
       const own = term.members.map((i) => z[i]);
@@ -201,7 +218,7 @@
     // A function (q, out) that writes the covariances of u(q) with all rows, for points q that differ from q0 only in
     // the inputs `moving`. Everything that does not depend on these inputs is computed here, once.
     function covariances(q0, moving) {
-      const base = new Float64Array(n), active = [];
+      const base = new Float64Array(n), held = new Float64Array(n), active = [];
       for (const component of components) {
         const z0 = latent(component, q0), here = [];
         for (const term of component.terms) {
@@ -211,7 +228,7 @@
             slots = all.filter((a) => moving.includes(term.inputs[a]));
             if (slots.length && term.parts.some((part) => part.full)) slots = all;
           }
-          if (slots.length === 0) accumulate(prepare(term, own, all), own, base);
+          if (slots.length === 0 && !component.multiplier) accumulate(prepare(term, own, all), own, base);
           else here.push(prepare(term, own, slots));
         }
         if (here.length) active.push({ component, here });
@@ -219,8 +236,12 @@
       return (q, out) => {
         out.set(base);
         for (const { component, here } of active) {
-          const z = latent(component, q);
-          for (const ready of here) accumulate(ready, ofTerm(ready.term, z), out);
+          const z = latent(component, q), to = component.multiplier ? held.fill(0) : out;
+          for (const ready of here) accumulate(ready, ofTerm(ready.term, z), to);
+          if (component.multiplier) {
+            const factor = multiplierAt(component, q);
+            for (let j = 0; j < n; j++) out[j] += factor * held[j];
+          }
         }
         return out;
       };
@@ -232,9 +253,9 @@
       return data.constant + total;
     }
 
-    // Standard deviations at eight points from their covariances with all rows, one column each: L w = k, row by row.
-    // Eight sums at a time are faster, because the factor is read only once for all of them.
-    function deviations(columns) {
+    // Standard deviations at eight points from their covariances with all rows, one column each, and their prior
+    // variances: L w = k, row by row. Eight sums at a time are faster, because the factor is read only once for all.
+    function deviations(columns, priors) {
       const exact = data.deviation.kind === "exact", rows = exact ? n : data.deviation.rank;
       const matrix = view(exact ? data.deviation.factor : data.deviation.root);
       const { data: own, probes, rest, rounding, epsilon } = data.deviation;
@@ -262,7 +283,7 @@
       }
       for (let j = 0; j < n; j++) for (let p = 0; p < BLOCK; p++) terms[p] += Math.abs(alpha[j] * columns[j * BLOCK + p]);
       return explained.map((value, p) => {
-        const left = Math.max(prior - value, 0) + rounding * prior - probed[p];
+        const left = Math.max(priors[p] - value, 0) + rounding * priors[p] - probed[p];
         return Math.sqrt(scaled[p] + rest * Math.max(left, 0) + (epsilon * terms[p]) ** 2);
       });
     }
@@ -270,13 +291,13 @@
     function std(q) {
       const columns = new Float64Array(BLOCK * n);
       all(q).forEach((value, j) => { columns[j * BLOCK] = value; });
-      return deviations(columns)[0];
+      return deviations(columns, new Float64Array(BLOCK).fill(priorAt(q)))[0];
     }
 
     const everything = Array.from({ length: dim }, (_, i) => i);
     const all = (q) => covariances(q, everything)(q, new Float64Array(n));
     return {
-      dim, rows: n, block: BLOCK, covariances, meanFrom, deviations, std,
+      dim, rows: n, block: BLOCK, covariances, meanFrom, deviations, priorAt, std,
       mean: (q) => meanFrom(all(q)),
     };
   }

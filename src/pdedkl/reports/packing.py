@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -28,9 +29,9 @@ from ..inference.engines import ClosedForm, Jets, terms_of
 from ..inference.rows import EPSILON
 from ..inference.rows import ROUNDING as VARIANCE_ROUNDING
 from ..inference.solver import Factorised
-from ..kernels import Component, Matern, Profile, RationalQuadratic, SquaredExponential
+from ..kernels import Component, Kernel, Matern, Profile, RationalQuadratic, SquaredExponential
 from ..means import ConstantMean, Mean, ZeroMean
-from ..operators import identity
+from ..operators import Vanishing, identity
 
 # The most bytes for the arrays of one page, before base64 makes them a third larger: enough for a factor of 1,500 rows.
 BYTES = 9_500_000
@@ -142,8 +143,17 @@ def _component(component: Component, jets: Sequence[LatentJet], arrays: Arrays) 
         "embedding": embedding,
         "lengthscale": np.exp(component.log_lengthscale).tolist(),
         "profile": _profile(component.base.profile),
+        "multiplier": _multiplier(component.multiplier),
         "terms": [_term(np.asarray(group), float(s), jets, plain, arrays) for group, s in groups],
     }
+
+
+def _multiplier(multiplier: Vanishing | None) -> Packed | None:
+    if multiplier is None:
+        return None
+    faces = [{"input": i, "lower": a, "upper": b, "sides": list(sides)} for i, a, b, sides in multiplier.faces]
+    spheres = [{"inputs": list(i), "centre": list(c), "radius": r} for i, c, r in multiplier.spheres]
+    return {"faces": faces, "spheres": spheres}
 
 
 def _term(members: np.ndarray, variance: float, jets: Sequence[LatentJet], plain: bool, arrays: Arrays) -> Packed:
@@ -272,7 +282,7 @@ def _deviation(posterior: Posterior, probes: Probes | None, arrays: Arrays, most
     _, vectors = np.linalg.eigh(explained[:, :SEEN] @ explained[:, :SEEN].T)
     U = vectors[:, ::-1][:, :rank]
     root = solve_triangular(L, U, lower=True, trans="T").T
-    prior = sum(float(np.sum(np.exp(part.base.log_variance))) for part in posterior.model.kernel.components)
+    prior = _prior_variance(posterior, SEEN + CHECKED, seed=0)[SEEN:]
     fresh = explained[:, SEEN:]
     exact = np.sqrt(np.maximum(prior - np.sum(fresh**2, axis=0), 0.0))
     upper = np.sqrt(np.maximum(prior - np.sum((U.T @ fresh) ** 2, axis=0), 0.0))
@@ -283,12 +293,22 @@ def _deviation(posterior: Posterior, probes: Probes | None, arrays: Arrays, most
     return {"kind": "low-rank", "data": U.shape[1], "rank": len(matrix), "ratio": ratio, "root": arrays.add(matrix)}
 
 
+def _prior_variance(posterior: Posterior, count: int, seed: int) -> np.ndarray:
+    """The prior variance of `u` at random points of the domain."""
+    kernel = posterior.model.kernel
+    return np.asarray(jax.jit(jax.vmap(lambda q: kernel(q, q)))(_places(kernel, count, seed)))
+
+
+def _places(kernel: Kernel, count: int, seed: int) -> Any:
+    box = kernel.components[0].normalisation
+    unit = np.random.default_rng(seed).uniform(-1.0, 1.0, (count, kernel.dim))
+    return jnp.asarray(np.asarray(box.centre) + unit / np.asarray(box.scale))
+
+
 def _with_data(posterior: Posterior, count: int, seed: int) -> np.ndarray:
     """The covariances of `u` at random points of the domain with all rows."""
     engine, kernel = posterior.engine, posterior.model.kernel
-    box = kernel.components[0].normalisation
-    unit = np.random.default_rng(seed).uniform(-1.0, 1.0, (count, kernel.dim))
-    points = jnp.asarray(np.asarray(box.centre) + unit / np.asarray(box.scale))
+    points = _places(kernel, count, seed)
 
     @eqx.filter_jit
     def block(posterior: Posterior, points: Any) -> Any:

@@ -21,6 +21,7 @@ from ..operators.base import Sum
 from ..operators.coefficients import Entries
 from ..operators.normals import OutwardNormal
 from ..operators.tensors import ConstantTensor
+from ..operators.vanishing import Vanishing
 from ..verdicts import CAUSES, STATUSES, Comparison, Verdict
 from .fields import MisfitError
 
@@ -46,6 +47,8 @@ def _problem_of(made: Any) -> str | None:
             return f"a direction over {len(made.x)} coordinates has shape {made.vector.shape}"
         case Entries() if len(made.entries) != int(np.prod(made.shape, dtype=object)) or not made.entries:
             return f"{len(made.entries)} coefficients for the shape {made.shape}"
+        case Vanishing() if not _proper(made):
+            return f"faces {made.faces} and spheres {made.spheres} that are none"
         case OutwardNormal():
             return _normal(made)
         case Shift() if made.move.shape != (made.x.dim,):
@@ -135,6 +138,16 @@ def _tensor(a: Any, k: int) -> str | None:
     return None
 
 
+def _proper(made: Vanishing) -> bool:
+    """Whether there is a face or a sphere, and all of them have a positive size."""
+    faces = all(
+        i >= 0 and lower < upper and sides in {("lower",), ("upper",), ("lower", "upper")}
+        for i, lower, upper, sides in made.faces
+    )
+    spheres = all(r > 0 and len(i) == len(c) > 0 and min(i) >= 0 for i, c, r in made.spheres)
+    return faces and spheres and bool(made.faces or made.spheres)
+
+
 def _component(made: Component) -> str | None:
     d, h = made.normalisation.centre.shape[0], made.log_lengthscale.shape[0]
     if made.embedding.input_dim not in (None, d):
@@ -145,6 +158,10 @@ def _component(made: Component) -> str | None:
         return f"layers that do not fit each other ({str(error).splitlines()[0]})"
     if shape != (h,):
         return f"an embedding to shape {shape} with {h} length scales"
+    if made.multiplier is not None:
+        of = [i for i, *_ in made.multiplier.faces] + [i for sphere in made.multiplier.spheres for i in sphere[0]]
+        if max(of) >= d:
+            return f"a multiplier of coordinate {max(of)} of {d}"
     if not all(0 <= i < h for group in made.base.groups for i in group):
         return f"groups {made.base.groups} of {h} latent coordinates"
     return None

@@ -33,6 +33,7 @@ from ..operators.derivatives import Diffusion, Directional, Divergence, Laplacia
 from ..operators.normals import GivenNormals, OutwardNormal
 from ..operators.shift import Shift
 from ..operators.tensors import ConstantTensor
+from ..operators.vanishing import Vanishing
 from ..training import Step, Training
 from ..verdicts import Comparison, Verdict
 
@@ -87,6 +88,7 @@ _CLASSES: dict[str, type] = {
     "step": Step,
     "sum": Sum,
     "training": Training,
+    "vanishing": Vanishing,
     "verdict": Verdict,
     "zero-mean": ZeroMean,
 }

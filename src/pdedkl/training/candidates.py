@@ -62,7 +62,15 @@ def _with_profile(name: str, why: str) -> Kind:
     )
 
 
+ON_WALLS = "inputs, zero on walls"
+
 CANDIDATES: tuple[Kind, ...] = (
+    Kind(
+        ON_WALLS,
+        "The plain kernel times a function that is zero on walls where u is. If it is better, later kernels have it too.",
+        lambda search: search.walls is not None,
+        lambda search: search.zero_on_walls(),
+    ),
     _with_profile("Matérn 5/2", "Kinks, corners and fronts: functions with few derivatives."),
     _with_profile("rational quadratic", "Several length scales at once, as in a layer or a narrow peak."),
     _with_profile("Matérn 7/2", "Between Matérn 5/2 and smooth."),

@@ -17,6 +17,7 @@ from ..checking.determined import undetermined, widened
 from ..compilation import make_room
 from ..domain import Domain
 from ..inference import Posterior, condition
+from ..inference.built_in import not_built_in
 from ..inference.conditioning import MATRICES
 from ..inference.iterative import chosen_solver
 from ..inference.memory import fits, most_that_fit
@@ -34,6 +35,7 @@ from .recipes import Default, Options
 from .robust import robust_weights, with_weights
 from .starts import kept, subsample, with_constant
 from .validation import Validation
+from .walls import zero_walls
 
 MODELS = ("dkl", "linear", "gp")
 RECIPES = ("default", "paper")
@@ -252,7 +254,11 @@ def fit(
     box = (domain.layout, domain.lower.tolist(), domain.upper.tolist())
     plan = _plan(sum(map(len, found)), solver, trained_values, recorded(checkpoint))
     part = subsample(found, plan["trained_values"], seed)
-    key = fingerprint((*part, *fresh), recipe=recipe, options=options, box=box, fresh=len(fresh), plan=plan)
+    walls = zero_walls(problem, found) if recipe == "default" and not constant else None
+    known_zeros = None if walls is None else (walls.faces, walls.spheres)
+    key = fingerprint(
+        (*part, *fresh), recipe=recipe, options=options, box=box, fresh=len(fresh), plan=plan, walls=known_zeros
+    )
     make_room()
     journal = Journal(checkpoint, key, checkpoint_every, plan)
     with display(progress) as shown:
@@ -266,18 +272,22 @@ def fit(
                 weights = robust_weights(domain, found, parts, options, trainer)
                 given, found = with_weights(given, weights), with_weights(found, weights)
                 part = subsample(found, plan["trained_values"], seed)
-            run = (Paper if recipe == "paper" else Default)(domain, part, options, trainer)
+            run: Any = Paper(domain, part, options, trainer)
+            if recipe == "default":
+                run = Default(domain, part, options, trainer, walls)
             best = run.run()
     trained = with_constant(best.trained.model, constant)
-    levels = {item.noise_name for item in given}
-    trained = eqx.tree_at(lambda m: m.log_noise, trained, {k: v for k, v in trained.log_noise.items() if k in levels})
     open_questions = undetermined(problem, given)
     if open_questions:
         trained = widened(trained, domain, signal_variance(found))
+    given = not_built_in(trained.kernel, given)
+    levels = {item.noise_name for item in given}
+    trained = eqx.tree_at(lambda m: m.log_noise, trained, {k: v for k, v in trained.log_noise.items() if k in levels})
     posterior = condition(trained, given, solver=plan["solver"])
     if recipe == "default" if calibrate is None else calibrate:
         new_values = getattr(problem, "fresh", None)
         known = new_values(CALIBRATING_POINTS, seed=seed, purpose="calibration") if new_values else ()
+        known = not_built_in(trained.kernel, known)
         posterior = posterior.calibrated(known, narrow=not open_questions)
     if hasattr(problem, "fresh"):
         posterior = replace(posterior, verdict=check(posterior, problem, seed=seed, open_questions=open_questions))

@@ -29,9 +29,10 @@ from ..inference import condition
 from ..kernels import Kernel, Profile, SquaredExponential
 from ..model import Model
 from ..observations import Observation
+from ..operators import Vanishing
 from ..scales import signal_variance
 from . import starts
-from .candidates import CANDIDATES, PROFILES, ROUNDS, ROUNDS_OF_A_SUM, TOGETHER, WIDTH, Kind, additive_share
+from .candidates import CANDIDATES, ON_WALLS, PROFILES, ROUNDS, ROUNDS_OF_A_SUM, TOGETHER, WIDTH, Kind, additive_share
 from .gauss_newton import price_of_weights
 from .interactions import interactions
 from .objective import USUAL_NOISE, LeftOut, Objective, largest_error, left_out, value_and_gradient
@@ -148,8 +149,16 @@ class Options:
 class Default:
     """The default recipe on one set of observations."""
 
-    def __init__(self, domain: Domain, observations: Sequence[Observation], options: Options, trainer: Trainer) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        observations: Sequence[Observation],
+        options: Options,
+        trainer: Trainer,
+        walls: Vanishing | None = None,
+    ) -> None:
         self.domain: Domain = domain
+        self.walls = walls
         self.observations, self.options, self.trainer = tuple(observations), options, trainer
         self.variance: float = signal_variance(observations)
         self.order = max(item.operator.order for item in observations)
@@ -220,6 +229,12 @@ class Default:
     def errors_are_left(self) -> bool:
         return self.best.left_out > ERRORS_LEFT and not self.best.noise_is_left
 
+    @property
+    def on_walls(self) -> Vanishing | None:
+        """The function that is zero on walls where `u` is, if the plain kernel is better with it."""
+        found = self._named(ON_WALLS)
+        return self.walls if found is not None and found.rank < self.trained("inputs").rank else None
+
     def may_be_rough(self, name: str) -> bool:
         """Whether to try a profile: rough enough for the operators, and in between only if rougher than smooth."""
         if self.options.profile is not None or PROFILES[name]().smoothness < self.order:
@@ -249,7 +264,7 @@ class Default:
 
     def model(self, kernel: Kernel, like: Candidate | None = None, noise: float = starts.INITIAL_NOISE) -> Model:
         """A model to train, with the coefficients that are known best; with the noise `like` that of a candidate."""
-        model = starts.model_of(kernel, self.observations, noise, self.options.engine)
+        model = starts.model_of(kernel.times(self.on_walls), self.observations, noise, self.options.engine)
         if self.candidates and model.coefficients:
             model = eqx.tree_at(lambda m: m.coefficients, model, self.best.trained.model.coefficients)
         return model if like is None else model.with_noise(like.trained.model.log_noise)
@@ -258,6 +273,11 @@ class Default:
         """The trained plain kernel with another profile."""
         found = self.trained("inputs").trained.model.kernel
         return eqx.tree_at(lambda k: k.components[0].base.profile, found, profile)
+
+    def zero_on_walls(self) -> Model:
+        """The trained plain kernel, for functions that are zero on the walls."""
+        plain = self.trained("inputs")
+        return self.model(plain.trained.model.kernel.times(self.walls))
 
     def projection(self) -> Kernel:
         rows, strengths = self.directions

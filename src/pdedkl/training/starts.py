@@ -18,7 +18,7 @@ from ..inference.posterior import Posterior
 from ..kernels import Kernel, Profile, additive, ard, deep
 from ..means import ConstantMean
 from ..model import Model
-from ..observations import Observation
+from ..observations import Observation, taken
 from ..scales import data_scales
 
 DIRECTIONS_PER_GROUP = 4
@@ -215,11 +215,3 @@ def kept(observations: Sequence[Observation], most: int, seed: int) -> list[np.n
     rng = np.random.default_rng(seed)
     counts = [max(1, round(len(item) * most / total)) for item in observations]
     return [np.sort(rng.choice(len(item), count, replace=False)) for item, count in zip(observations, counts)]
-
-
-def taken(item: Observation, part: np.ndarray) -> Observation:
-    """Some values of an observation, with their noise and their weights."""
-    of_each = lambda node: eqx.is_array(node) and node.ndim and node.shape[0] == len(item)
-    fields = lambda o: (o.points, o.values, o.noise, o.weights)
-    arrays = jax.tree.map(lambda node: node[part] if of_each(node) else node, fields(item))
-    return eqx.tree_at(fields, item, arrays, is_leaf=lambda node: node is None)
