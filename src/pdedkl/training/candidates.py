@@ -67,7 +67,7 @@ ON_WALLS = "inputs, zero on walls"
 CANDIDATES: tuple[Kind, ...] = (
     Kind(
         ON_WALLS,
-        "The plain kernel times a function that is zero on walls where u is. If it is better, later kernels have it too.",
+        "The plain kernel times a function that is zero on walls where u is. If it is better, all later ones have it.",
         lambda search: search.walls is not None,
         lambda search: search.zero_on_walls(),
     ),

@@ -158,7 +158,7 @@ class Default:
         walls: Vanishing | None = None,
     ) -> None:
         self.domain: Domain = domain
-        self.walls = walls
+        self.walls: Vanishing | None = walls
         self.observations, self.options, self.trainer = tuple(observations), options, trainer
         self.variance: float = signal_variance(observations)
         self.order = max(item.operator.order for item in observations)
