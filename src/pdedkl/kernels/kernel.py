@@ -196,7 +196,19 @@ class Component(Shown, eqx.Module):
         return found if self.multiplier is None else self.multiplier(q) * self.multiplier(q_) * found
 
     def value_at(self, q: Array) -> LatentJet:
-        """The jet of `u` itself at one point, as a function of the point that differentiates in either mode."""
+        """The jet of `u` itself at one point, as a function of the point that differentiates in either mode.
+
+        **Arguments:**
+
+        - `q`: a point.
+
+        **Returns:** a `LatentJet`.
+
+        !!! example
+            ```python
+            assert pk.ard(domain).components[0].value_at(jnp.asarray(points[0])).c == 1.0
+            ```
+        """
         factor = jnp.ones(()) if self.multiplier is None else self.multiplier(q)
         return LatentJet(self.latent(q), factor, None, None)
 
