@@ -148,7 +148,9 @@ def in_a_process(name: str, seed: int, free: Queue[list[int]]) -> dict:
     """One cell on cores of its own: fits that share cores slow each other down many times over."""
     cores = free.get()
     arguments = ["--child", name, str(seed), *map(str, cores)]
-    done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, check=False)
+    cold = dict(os.environ) | {"PDEDKL_CACHE": "off"}
+    command = [sys.executable, __file__, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=cold)
     free.put(cores)
     if done.returncode:
         return {"name": name, "seed": seed, "failed": done.stderr[-2000:]}

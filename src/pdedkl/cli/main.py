@@ -15,12 +15,12 @@ import typer
 
 from ..locks import BusyError
 
-from . import solve, inspect, reproduce  # isort: skip  (the order in which --help lists them)
+from . import solve, inspect, reproduce, warmup  # isort: skip  (the order in which --help lists them)
 from .app import RequestError, app
 from .encoding import clean, forgive
 from .warned import sentences
 
-__all__ = ["inspect", "reproduce", "solve"]  # importing them adds their commands
+__all__ = ["inspect", "reproduce", "solve", "warmup"]  # importing them adds their commands
 
 # The base class of errors about arguments: from click, or from the copy of click inside newer versions of typer.
 Complaint: type[Any] = typer.BadParameter.__mro__[2]

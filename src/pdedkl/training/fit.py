@@ -12,6 +12,7 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
+from ..cache import cached
 from ..checking.check import check, judged_by_the_data
 from ..checking.determined import undetermined, widened
 from ..compilation import make_room
@@ -150,6 +151,7 @@ class Training(Shown):
         return "\n".join(lines)
 
 
+@cached()
 def fit(
     problem: Any,
     data: Sequence[Observation] | Observation,
@@ -325,7 +327,7 @@ def _be_loud(posterior: Posterior) -> None:
     if left_out > POOR and not left_out < 2 * noise:
         texts.append(f"Values that are left out are predicted with an error of {left_out:.0%} only: add points.")
     if texts:
-        warnings.warn(" ".join(text for text in texts if text), FitWarning, stacklevel=3)
+        warnings.warn(" ".join(text for text in texts if text), FitWarning, stacklevel=4)
 
 
 def noise_of_measurements(posterior: Posterior) -> float:
@@ -374,7 +376,7 @@ def _plan(n: int, solver: str, trained_values: int | None, earlier: dict[str, An
                 f"{n} values are too many to train on in the memory of this machine: kernel and noise are learned from "
                 f"{trained_values} of them, drawn at random, and the posterior is conditioned on all. "
                 "`trained_values` sets their number.",
-                stacklevel=3,
+                stacklevel=4,
             )
     if solver == "auto" and "solver" in earlier:
         solver = earlier["solver"]
