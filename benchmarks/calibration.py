@@ -9,16 +9,12 @@ exit status is 1 where fewer than nine in ten cells hold.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from queue import Queue
 from statistics import median
+
+from cells import answer, arguments, chosen, measured
 
 NOISE = (0.0, 0.01, 0.1)
 KINDS = ("u", "f", "slope")
@@ -47,9 +43,7 @@ def one(name: str, noise: float, seed: int) -> dict:
 
     import pdedkl as pk
     from pdedkl import metrics
-    from pdedkl.cache import use_compilation_cache
 
-    use_compilation_cache(".jax_cache")
     problem = CALIBRATION_CASES[name]().problem(name)
     data = problem.sample(seed=seed, noise=noise)
     fitted = pk.fit(problem, data, seed=seed)
@@ -70,9 +64,6 @@ def one(name: str, noise: float, seed: int) -> dict:
     clean = np.std(np.concatenate([np.asarray(o.values) for o in problem.sample(seed=seed) if o.of_values]))
     verdict = fitted.check(problem, seed=seed)
     return {
-        "problem": name,
-        "noise": noise,
-        "seed": seed,
         "kernel": fitted.training.kernel,
         "seconds": fitted.training.seconds,
         "factors": np.asarray(fitted.calibration.factors).tolist(),
@@ -225,50 +216,28 @@ def _number(value: float | None) -> float:
     return float("inf") if value is None else value
 
 
-def in_a_process(name: str, noise: float, seed: int, free: Queue[list[int]]) -> dict:
-    """One cell on cores of its own: fits that share cores slow each other down many times over."""
-    cores = free.get()
-    arguments = ["--child", name, str(noise), str(seed), *map(str, cores)]
-    done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, check=False)
-    free.put(cores)
-    if done.returncode:
-        return {"problem": name, "noise": noise, "seed": seed, "failed": done.stderr[-2000:]}
-    return json.loads(done.stdout.splitlines()[-1])
+def shown(row: dict) -> str:
+    cell = row["found"]["calibrated, u, inside"]
+    return (
+        f"{row['problem']:<17} noise {row['noise']:<4g} seed {row['seed']} error {cell['error']:.1e} "
+        f"covers {cell['coverage']['0.95']:.3f} z {_number(cell['z_rms']):.2f} {row['check']['status']} "
+        f"{row['kernel']} {row['seconds']:.0f} s"
+    )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", help="problems, by name")
+    parser = arguments(__doc__, Path("runs/calibration.json"), jobs=2)
     parser.add_argument("--noise", nargs="*", type=float, default=list(NOISE))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="24 cells: no noise and much, one seed")
-    parser.add_argument("--jobs", type=int, default=2, help="fits at a time")
-    parser.add_argument("--out", type=Path, help="where cells are kept; runs/calibration, or runs/calibration-quick")
-    parser.add_argument("--page", type=Path, help="write the page of the documentation")
     options = parser.parse_args()
     if options.quick:
-        options.noise, options.seeds = [NOISE[0], NOISE[-1]], 1
-    options.out = options.out or Path("runs/calibration-quick" if options.quick else "runs/calibration")
+        options.noise, options.seeds, options.out = [NOISE[0], NOISE[-1]], 1, Path("runs/calibration-quick.json")
     from problems import CALIBRATION_CASES
 
-    names = options.only or list(CALIBRATION_CASES)
-    options.out.mkdir(parents=True, exist_ok=True)
-    stored = options.out / "cells.json"
-    # Cells that are there already stay: a long table can be made in parts.
-    results: list[dict] = json.loads(stored.read_text()) if stored.exists() else []
-    known = {(r["problem"], r["noise"], r["seed"]) for r in results if "failed" not in r}
+    names = chosen(list(CALIBRATION_CASES), options.only)
     cells = [(n, noise, seed) for seed in range(options.seeds) for n in names for noise in options.noise]
-    cores = sorted(os.sched_getaffinity(0))
-    free: Queue[list[int]] = Queue()
-    for job in range(options.jobs):
-        free.put(cores[job :: options.jobs] or cores)
-    with ThreadPoolExecutor(options.jobs) as pool:
-        waiting = [pool.submit(in_a_process, *cell, free) for cell in cells if cell not in known]
-        for done in as_completed(waiting):
-            result = done.result()
-            results.append(result)
-            stored.write_text(json.dumps(results))
-            print(*(result.get(key) for key in ("problem", "noise", "seed", "seconds")), file=sys.stderr, flush=True)
+    results = measured(__file__, ("problem", "noise", "seed"), cells, options, shown, cold=False)
     results.sort(key=lambda r: (list(CALIBRATION_CASES).index(r["problem"]), r["noise"], r["seed"]))
     text, missed = report(results)
     text += (
@@ -281,9 +250,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
-    if len(sys.argv) > 5 and sys.argv[1] == "--child":
-        os.sched_setaffinity(0, map(int, sys.argv[5:]))
-        print(json.dumps(one(sys.argv[2], float(sys.argv[3]), int(sys.argv[4]))))
-        sys.exit(0)
+    answer(one)
     sys.exit(main())

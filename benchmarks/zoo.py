@@ -6,19 +6,14 @@ it goes on. Run by `make zoo`, which then writes docs/benchmarks-zoo.md.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import subprocess
 import sys
 import warnings
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from queue import Queue
 from statistics import median
 
+from cells import answer, arguments, chosen, measured
+
 KEPT = Path(__file__).parent / "results" / "zoo.json"
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks-zoo.md"
 # Where a verdict "calibrated" is right: coverage of u, or errors that are rounding. Where it must never stand: z.
 COVERED, ROUNDING, WORST_Z = (0.90, 0.985), 1e-6, 3.0
 # Coverage of u that counts as good in the table of all well-posed rows.
@@ -26,8 +21,8 @@ GOOD = (0.88, 0.99)
 
 HEAD = """# The zoo
 
-Written by `make zoo`: problems as people write them, `fit` with default settings, each in a process of its own.
-Compiling counts. Truths are computed outside the library (`benchmarks/zoo_problems`). The error is that of `u` at 1,000
+Written by `make zoo`: problems as people write them, `fit` with default settings, each in a process of its own
+on one core. What the problems before have compiled is kept, as for any user. Truths are computed outside the library (`benchmarks/zoo_problems`). The error is that of `u` at 1,000
 points inside, relative to its size (to its spread, where it varies about a large constant). A verdict is right if it is
 "calibrated" where 90 to 98.5 % are covered or errors are below 1e-6, "not calibrated" where they are not, and
 "undetermined" where the data do not determine `u`.
@@ -50,8 +45,6 @@ def one(name: str, seed: int) -> dict:
     size = float(np.sqrt(np.mean(truth**2)))
     size = size if size < 5 * np.std(truth) else float(np.std(truth))
     found = {
-        "name": name,
-        "seed": seed,
         "title": case.title,
         "posed": case.posed,
         "wanted": case.wanted,
@@ -144,22 +137,7 @@ def page(rows: list[dict], themes: dict[str, dict]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def in_a_process(name: str, seed: int, free: Queue[list[int]]) -> dict:
-    """One cell on cores of its own: fits that share cores slow each other down many times over."""
-    cores = free.get()
-    arguments = ["--child", name, str(seed), *map(str, cores)]
-    cold = dict(os.environ) | {"PDEDKL_CACHE": "off"}
-    command = [sys.executable, __file__, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=cold)
-    free.put(cores)
-    if done.returncode:
-        return {"name": name, "seed": seed, "failed": done.stderr[-2000:]}
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def shown(row: dict) -> str:
-    if "failed" in row:
-        return f"{row['name']:24} FAILED {row['failed'][-300:]}"
     mark = ("ok " if right(row) else "BAD") + {True: " ok ", False: "MISS", None: "    "}[reached(row)]
     of_f = f"f {row['coverage_f']:.3f}" if "coverage_f" in row else "       "
     more = " ".join(f"{k} {v:.1%}" for k, v in row.get("coefficients", {}).items())
@@ -171,36 +149,16 @@ def shown(row: dict) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", help="problems, by name or by the beginning of it")
+    parser = arguments(__doc__, KEPT)
     parser.add_argument("--seeds", type=int, nargs="*", default=[0])
-    parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
-    parser.add_argument("--out", type=Path, default=KEPT, help="where cells are kept")
-    parser.add_argument("--again", action="store_true", help="measure the chosen cells again")
-    parser.add_argument("--page", type=Path, help="write the page of the documentation")
     options = parser.parse_args()
     from zoo_problems import THEMES, ZOO
 
-    names = [name for name in ZOO if not options.only or any(name.startswith(start) for start in options.only)]
-    rows: list[dict] = json.loads(options.out.read_text()) if options.out.exists() else []
-    cells = [(name, seed) for seed in options.seeds for name in names]
-    if options.again:
-        rows = [row for row in rows if (row["name"], row["seed"]) not in cells]
-    known = {(row["name"], row["seed"]) for row in rows if "failed" not in row}
-    cores = sorted(os.sched_getaffinity(0))
-    free: Queue[list[int]] = Queue()
-    for job in range(options.jobs):
-        free.put(cores[job :: options.jobs] or cores)
-    with ThreadPoolExecutor(options.jobs) as pool:
-        waiting = [pool.submit(in_a_process, *cell, free) for cell in cells if cell not in known]
-        for done in as_completed(waiting):
-            rows = [row for row in rows if (row["name"], row["seed"]) != (done.result()["name"], done.result()["seed"])]
-            rows.append(done.result())
-            rows.sort(key=lambda row: (list(ZOO).index(row["name"]), row["seed"]))
-            options.out.parent.mkdir(parents=True, exist_ok=True)
-            options.out.write_text(json.dumps(rows, indent=0) + "\n")
-            print(shown(done.result()), flush=True)
+    cells = [(name, seed) for seed in options.seeds for name in chosen(list(ZOO), options.only)]
+    rows = measured(__file__, ("name", "seed"), cells, options, shown, cold=False)
+    order = list(ZOO)
     good = [row for row in rows if "failed" not in row and row["name"] in ZOO]
+    good.sort(key=lambda row: (order.index(row["name"]), row["seed"]))
     if good:
         print("\n".join(summary(good)))
     for row in rows:
@@ -212,8 +170,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 3 and sys.argv[1] == "--child":
-        os.sched_setaffinity(0, map(int, sys.argv[4:]))
-        print(json.dumps(one(sys.argv[2], int(sys.argv[3]))))
-        sys.exit(0)
+    answer(one)
     sys.exit(main())
