@@ -8,7 +8,7 @@ PEERS := .venv-peers
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo pictures test test-quick lint types unit fuzz bench bench-core bench-gpu bench-peers bench-quick accuracy accuracy-paper \
-	calibration calibration-quick refinement textbook zoo lock clean
+	calibration calibration-quick refinement textbook zoo frontier yardsticks lock clean
 
 # The heat equation in 50 dimensions, from 600 points.
 demo: $(VENV)/ready
@@ -91,6 +91,14 @@ textbook: $(VENV)/ready
 # Long: 95 problems as people write them, one fit each, with truths from outside the library; called again, it goes on.
 zoo: $(VENV)/ready
 	$(RUN) benchmarks/zoo.py --page docs/benchmarks-zoo.md
+
+# Long: solutions with many directions, three seeds each; called again, it goes on.
+frontier: $(VENV)/ready
+	$(RUN) benchmarks/frontier.py --page docs/benchmarks-frontier.md
+
+# Problems with a published figure.
+yardsticks: $(VENV)/ready
+	$(RUN) benchmarks/frontier.py --table yardsticks --page docs/benchmarks-yardsticks.md
 
 # Chosen points against random ones.
 refinement: $(VENV)/ready

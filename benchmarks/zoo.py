@@ -22,7 +22,8 @@ GOOD = (0.88, 0.99)
 HEAD = """# The zoo
 
 Written by `make zoo`: problems as people write them, `fit` with default settings, each in a process of its own
-on one core. What the problems before have compiled is kept, as for any user. Truths are computed outside the library (`benchmarks/zoo_problems`). The error is that of `u` at 1,000
+on one core. What the problems before have compiled is kept, as for any user. Truths are computed outside the library
+(`benchmarks/zoo_problems`). The error is that of `u` at 1,000
 points inside, relative to its size (to its spread, where it varies about a large constant). A verdict is right if it is
 "calibrated" where 90 to 98.5 % are covered or errors are below 1e-6, "not calibrated" where they are not, and
 "undetermined" where the data do not determine `u`.

@@ -39,7 +39,7 @@ from .kernels import (
     ard,
     deep,
 )
-from .means import ConstantMean, FunctionMean, Mean, ZeroMean
+from .means import ConstantMean, FunctionMean, Mean, NetworkMean, ZeroMean
 from .model import Model
 from .observations import Learned, Observation
 from .operators import (
@@ -67,7 +67,7 @@ from .problems import (
 )
 from .saving import load
 from .searching import Evaluation, Search, search
-from .training import FitWarning, Step, Training, fit
+from .training import FitWarning, Round, Step, Training, fit, solve
 from .verdicts import Verdict
 
 __all__ = [
@@ -99,6 +99,7 @@ __all__ = [
     "Matern92",
     "Mean",
     "Model",
+    "NetworkMean",
     "Neumann",
     "Observation",
     "Operator",
@@ -113,6 +114,7 @@ __all__ = [
     "RationalQuadratic",
     "Residual",
     "Robin",
+    "Round",
     "Search",
     "Sensors",
     "Shift",
@@ -131,4 +133,5 @@ __all__ = [
     "negative_log_evidence",
     "problems",
     "search",
+    "solve",
 ]

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .compilation import compiled_quickly
-from .means import ConstantMean, observed_mean
+from .means import Mean, ZeroMean, observed_mean
 from .observations import Learned, Observation
 from .operators import Operator, parameters_of
 from .operators.base import Identity
@@ -56,15 +56,15 @@ def constant_part(observations: Sequence[Observation]) -> float:
     return middle if abs(middle) > MANY_TIMES * float(np.std(values)) else 0.0
 
 
-def about(observations: Sequence[Observation], constant: float) -> tuple[Observation, ...]:
-    """The observations of `u − constant`."""
-    if not constant:
+def about(observations: Sequence[Observation], mean: Mean) -> tuple[Observation, ...]:
+    """The observations of `u − m`."""
+    if isinstance(mean, ZeroMean):
         return tuple(observations)
-
-    def rest(item: Observation) -> Array:
-        return item.values - observed_mean(ConstantMean(jnp.asarray(constant)), item.operator, item.points)
-
+    rest = lambda item: item.values - _observed(mean, item.operator, item.points)
     return tuple(eqx.tree_at(lambda o: o.values, item, rest(item)) for item in observations)
+
+
+_observed = compiled_quickly(observed_mean)
 
 
 def without_rounding(observations: Sequence[Observation]) -> tuple[Observation, ...]:

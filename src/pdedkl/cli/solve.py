@@ -62,7 +62,9 @@ SEED = typer.Option(metavar="N", min=0, help="The seed of all random numbers.")
 LATENT_DIM = typer.Option(metavar="N", min=1, help="Latent coordinates; chosen by default.")
 OUT = typer.Option(metavar="FOLDER", help="The folder of the run; by default runs/PROBLEM-… .")
 ACCURACY = typer.Option(
-    metavar="X", help="Stop once values are predicted from the others with this relative error, such as 1e-2."
+    metavar="X",
+    help="The relative error of u to reach, such as 1e-4, with as many points as it takes. With numbers of points, or "
+    "with a choice of kernel: stop once values are predicted from the others with this error.",
 )
 TIME = typer.Option("--time", metavar="SECONDS", help="The time to take; the best model so far is kept when it is up.")
 PROFILE = typer.Option(metavar="NAME", help=f"The roughness of the kernel, chosen by default: {', '.join(Profile)}.")
@@ -94,7 +96,10 @@ def solve(
     force: Annotated[bool, FORCE] = False,
     json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Sample a problem, train, validate, and write a report."""
+    """Sample a problem, train, validate, and write a report.
+
+    With --accuracy, points are drawn until the estimated error is small enough.
+    """
     from .. import __version__
     from ..runs.folder import Config, Folder
 
@@ -313,11 +318,12 @@ def incomplete(failed: list[str]) -> bool:
 def _show(folder: Any, metrics: dict, json: bool) -> None:
     from ..runs.folder import METRICS, REPORT
     from ..verdicts import from_json
-    from .tables import show_run, show_verdict
+    from .tables import show_rounds, show_run, show_verdict
 
     if json:
         print_json((folder / METRICS).read_text(encoding="utf-8"))
     out = console(error=json)
+    show_rounds(out, metrics)
     show_run(out, metrics)
     if metrics.get("check"):
         show_verdict(out, from_json(metrics["check"]))

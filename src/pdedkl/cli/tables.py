@@ -14,7 +14,18 @@ from ..ending import OUT_OF_TIME
 from ..verdicts import Verdict
 from .encoding import shown
 
-TEXTS = ("", "run", "problem", "model", "recipe", "name", "equation", "dimensions")  # columns of text
+TEXTS = (
+    "",
+    "run",
+    "problem",
+    "model",
+    "recipe",
+    "name",
+    "equation",
+    "dimensions",
+    "verdict",
+    "what was tried",
+)  # columns of text
 HEADS = ("run", "problem", "dim", "model", "recipe", "seed", "n_u", "n_f", "error_u", "error_f", "0.95 of u", "s")
 
 
@@ -60,6 +71,16 @@ def number(value: Any) -> str:
 
 def percent(value: float | None) -> str:
     return "–" if value is None else f"{value:.1%}"
+
+
+def show_rounds(console: Any, metrics: dict[str, Any]) -> None:
+    """What was done to reach the wanted accuracy, a row for each round."""
+    rows = [
+        [str(i), str(row["values"]), number(row["error"]), row["status"], f"{row['seconds']:.0f}", row["kernel"]]
+        for i, row in enumerate(metrics.get("rounds") or (), 1)
+    ]
+    if rows:
+        show(console, ("round", "values", "estimated error", "verdict", "s", "what was tried"), rows)
 
 
 def show_run(console: Any, metrics: dict[str, Any]) -> None:

@@ -26,9 +26,15 @@ from .verification import Verification, verify
 
 BUDGETS = ("boundary", "initial", "source")
 # Streams of random numbers, one for each purpose, so that points for one purpose never equal those for another.
-SAMPLED, FRESH, INTERIOR, VERIFIED, NOISE, CALIBRATED, CHECKED, REFINED = range(8)
-COMPARED = ("calibration", "check")
-STREAMS = {"validation": FRESH, "calibration": CALIBRATED, "check": CHECKED, "refinement": REFINED}
+SAMPLED, FRESH, INTERIOR, VERIFIED, NOISE, CALIBRATED, CHECKED, REFINED, TRAINED = range(9)
+EXACT = ("calibration", "check", "training")
+STREAMS = {
+    "validation": FRESH,
+    "calibration": CALIBRATED,
+    "check": CHECKED,
+    "refinement": REFINED,
+    "training": TRAINED,
+}
 
 
 @dataclass(frozen=True)
@@ -171,8 +177,8 @@ class Problem(Shown):
         - `n`: how many of each kind.
         - `seed`: the seed of the points.
         - `sampler`: `"uniform"`, `"latin-hypercube"`, `"sobol"` or `"halton"`.
-        - `purpose`: `"validation"`, `"calibration"`, `"check"` or `"refinement"`. Values for a calibration or a
-          check are exact, even if a condition states a noise.
+        - `purpose`: `"validation"`, `"calibration"`, `"check"`, `"refinement"` or `"training"`. Values for a
+          calibration, a check or the training of a network are exact, even if a condition states a noise.
 
         **Returns:** a tuple of `Observation`s.
 
@@ -186,7 +192,7 @@ class Problem(Shown):
         sampled = [statement for statement in self.statements if statement.budget]
         counts = dict.fromkeys(BUDGETS, check_count("n", n))
         found = self._observe(sampled, counts, check_count("seed", seed), STREAMS[purpose], sampler, 0.0)
-        if purpose not in COMPARED:
+        if purpose not in EXACT:
             return found
         return tuple(Observation(o.operator, o.points, o.values, "exact", o.name) for o in found)
 

@@ -160,6 +160,7 @@ def write_report(
         observations=[_observation(item, posterior) for item in posterior.observations],
         training=posterior.training,
         candidates=_candidates(posterior),
+        rounds=_rounds(posterior),
         pictures=drawn,
         explorer=explored,
         settings=_settings(settings or {}, posterior, seed),
@@ -259,6 +260,21 @@ def _candidates(posterior: Posterior) -> list[dict[str, Any]]:
     training = posterior.training
     found = () if training is None else training.candidates
     return [{"name": name, "objective": _minus(f"{v:.1f}"), "kept": name == training.kernel} for name, v in found]
+
+
+def _rounds(posterior: Posterior) -> list[dict[str, Any]]:
+    """What was done to reach the wanted accuracy."""
+    found = () if posterior.training is None else posterior.training.rounds
+    return [
+        {
+            "values": item.values,
+            "kernel": item.kernel,
+            "error": f"{item.error:.1e}" if np.isfinite(item.error) else "not known",
+            "status": item.status,
+            "seconds": f"{item.seconds:.0f}",
+        }
+        for item in found
+    ]
 
 
 def _observation(item: Observation, posterior: Posterior) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 config.json     the settings: enough to repeat the run
 problem.py      the user's own problem file, if there is one. Its digest is in config.json. The only code in a run
 data/           measurements that were given
-checkpoint      the state of training; deleted when training is done
+checkpoint…     the state of training; deleted when training is done
 model.pdedkl    the posterior; if the run was stopped, the best so far
 metrics.json    errors, verdict, times; `stopped` says why a training was stopped
 history.csv, figures/, report.html
@@ -29,6 +29,7 @@ from .metrics import odd
 
 CONFIG, METRICS, MODEL, CHECKPOINT = "config.json", "metrics.json", "model.pdedkl", "checkpoint"
 PROBLEM, DATA, FIGURES, HISTORY, REPORT = "problem.py", "data", "figures", "history.csv", "report.html"
+COUNTS = ("boundary", "initial", "source")
 MOST_JSON = 64 * 2**20  # bytes; the files of a run are a thousand times smaller
 
 
@@ -58,6 +59,13 @@ class Config:
     version: str = ""
     digest: str | None = None  # of problem.py
     engine: str = "closed-form"
+
+    @property
+    def free(self) -> bool:
+        """Whether points are free: an accuracy is wanted, and nothing says how many points or which kernel."""
+        default = Config(self.problem)
+        chosen = ("model", "recipe", "latent_dim", "profile", "engine", *COUNTS, "noise", "sampler")
+        return self.accuracy is not None and all(getattr(self, name) == getattr(default, name) for name in chosen)
 
     @property
     def own(self) -> bool:

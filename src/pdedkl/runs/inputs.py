@@ -14,7 +14,7 @@ from ..problems import Problem
 from ..tables import MissingColumnError
 from ..training import candidates
 from ..training.fit import check_profile as check_recipe
-from .folder import Config, Folder, RunError, existing
+from .folder import COUNTS, Config, Folder, RunError, existing
 
 
 def problem_of(config: Config, folder: Folder | None = None, trust: bool = False) -> Problem:
@@ -60,11 +60,17 @@ def data_of(
     config: Config, problem: Problem, folder: Folder | None = None, trust: bool = False
 ) -> tuple[Observation, ...]:
     """Sampled conditions and sources, and measurements of `u` from the user's tables."""
-    wanted = {"boundary": config.boundary, "initial": config.initial, "source": config.source}
-    counts = {name: count for name, count in wanted.items() if count is not None}
-    tables = [Path(name) for name in config.data] if folder is None else folder.data(config, trust)
+    counts = {name: count for name in COUNTS if (count := getattr(config, name)) is not None}
     sampled = problem.sample(**counts, seed=config.seed, sampler=config.sampler, noise=config.noise)
-    return (*sampled, *(measurements(path, problem.domain) for path in tables))
+    return (*sampled, *tables_of(config, problem, folder, trust))
+
+
+def tables_of(
+    config: Config, problem: Problem, folder: Folder | None = None, trust: bool = False
+) -> tuple[Observation, ...]:
+    """Measurements of `u` from the user's tables."""
+    tables = [Path(name) for name in config.data] if folder is None else folder.data(config, trust)
+    return tuple(measurements(path, problem.domain) for path in tables)
 
 
 def measurements(path: Path, domain: Domain) -> Observation:

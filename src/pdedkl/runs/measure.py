@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ def measured(posterior: Posterior, problem: Problem, config: Config, results: Re
         "calibration": _factors(posterior),
         "objective": training.objective,
         "candidates": dict(training.candidates),
+        "rounds": [asdict(item) for item in training.rounds],
         "left_out": training.left_out,
         "noise": {name: float(level) for name, level in posterior.model.noise().items()},
         "rejected": training.rejected,

@@ -23,6 +23,13 @@ CHECK: dict[str, Any] = {
     "advice": str,
     "compared_with": str,
 }
+ROUND: dict[str, Any] = {
+    "values": int,
+    "kernel": str,
+    "status": STATUSES,
+    "error": NUMBER | None,
+    "seconds": NUMBER,
+}
 COMPARED = ("coverage", "error", "claimed", "z_rms", "size", "worst_error")
 COMPARISON: dict[str, Any] = {
     "name": str,
@@ -52,14 +59,17 @@ def odd(found: Any) -> str:
             return wrong
     if (verdict := found.get("verdict")) is not None and (wrong := _misfit(verdict, VERDICT, "verdict.")):
         return wrong
+    if wrong := _misfits(found.get("rounds", []), ROUND, "rounds"):
+        return wrong
     if (check := found["check"]) is None:
         return ""
-    if wrong := _misfit(check, CHECK, "check."):
-        return wrong
-    rows = check.get("comparisons")
+    return _misfit(check, CHECK, "check.") or _misfits(check.get("comparisons"), COMPARISON, "check.comparisons")
+
+
+def _misfits(rows: Any, kinds: dict[str, Any], place: str) -> str:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        return "`check.comparisons` needs a list of tables"
-    return next((wrong for row in rows if (wrong := _misfit(row, COMPARISON, "check.comparisons."))), "")
+        return f"`{place}` needs a list of tables"
+    return next((wrong for row in rows if (wrong := _misfit(row, kinds, f"{place}."))), "")
 
 
 def _misfit(found: dict[str, Any], kinds: dict[str, Any], place: str = "") -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .. import fit, load
+from .. import solve as solve_problem
 from ..inference import Posterior
 from ..operators import Operator, same
 from ..problems import Problem
@@ -16,7 +17,7 @@ from ..reports import Results, evaluate, pictures, save, write_report
 from ..saving import FunctionsNotSaved, describe, functions_of
 from ..training import Callback
 from .folder import CHECKPOINT, HISTORY, METRICS, MODEL, REPORT, Folder, RunError
-from .inputs import data_of, problem_of, profile_of
+from .inputs import data_of, problem_of, profile_of, tables_of
 from .measure import measured
 
 
@@ -54,22 +55,27 @@ def solve(
     """
     config = folder.config()
     problem = problem_of(config, folder, trust)
-    data = data_of(config, problem, folder, trust)
-    posterior = fit(
-        problem,
-        data,
-        recipe=config.recipe,
-        model=config.model,
-        seed=config.seed,
-        latent_dim=config.latent_dim,
-        accuracy=config.accuracy,
-        seconds=config.seconds,
-        profile=profile_of(config),
-        engine=config.engine,
-        checkpoint=folder / CHECKPOINT,
-        callbacks=callbacks,
-        progress=progress,
-    )
+    common: dict[str, Any] = {
+        "seed": config.seed,
+        "accuracy": config.accuracy,
+        "seconds": config.seconds,
+        "checkpoint": folder / CHECKPOINT,
+        "callbacks": callbacks,
+        "progress": progress,
+    }
+    if config.free:
+        posterior = solve_problem(problem, data=tables_of(config, problem, folder, trust), **common)
+    else:
+        posterior = fit(
+            problem,
+            data_of(config, problem, folder, trust),
+            recipe=config.recipe,
+            model=config.model,
+            latent_dim=config.latent_dim,
+            profile=profile_of(config),
+            engine=config.engine,
+            **common,
+        )
     with warnings.catch_warnings():
         # No warning is needed: loading finds the functions in the problem file of the folder.
         warnings.simplefilter("ignore", FunctionsNotSaved)
@@ -81,7 +87,8 @@ def solve(
     (folder / REPORT).unlink(missing_ok=True)  # it shows other numbers
     folder.write_json(METRICS, metrics)
     if posterior.training.stopped is None:
-        (folder / CHECKPOINT).unlink(missing_ok=True)
+        for path in folder.path.glob(f"{CHECKPOINT}*"):
+            path.unlink(missing_ok=True)
     (conclude or _conclude)(folder, Solved(posterior, problem, metrics, results))
     return metrics
 

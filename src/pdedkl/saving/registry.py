@@ -24,7 +24,7 @@ from ..inference.calibration import Calibration, Probes
 from ..inference.iterative import Iterative, Preconditioner
 from ..inference.solver import Factorised
 from ..kernels import BaseKernel, Component, Kernel, Matern, RationalQuadratic, SquaredExponential
-from ..means import ConstantMean, FunctionMean, ZeroMean
+from ..means import ConstantMean, FunctionMean, NetworkMean, ZeroMean
 from ..model import Model
 from ..observations import Learned, Observation
 from ..operators.base import Composed, Identity, Scaled, Sum
@@ -34,7 +34,7 @@ from ..operators.normals import GivenNormals, OutwardNormal
 from ..operators.shift import Shift
 from ..operators.tensors import ConstantTensor
 from ..operators.vanishing import Vanishing
-from ..training import Step, Training
+from ..training import Round, Step, Training
 from ..verdicts import Comparison, Verdict
 
 OWN_TAG = "user:"
@@ -71,6 +71,7 @@ _CLASSES: dict[str, type] = {
     "matern": Matern,
     "mlp": MLP,
     "model": Model,
+    "network-mean": NetworkMean,
     "normalisation": Normalisation,
     "observation": Observation,
     "outward-normal": OutwardNormal,
@@ -82,6 +83,7 @@ _CLASSES: dict[str, type] = {
     "product": Product,
     "rational-quadratic": RationalQuadratic,
     "residual": Residual,
+    "round": Round,
     "scaled": Scaled,
     "shift": Shift,
     "squared-exponential": SquaredExponential,

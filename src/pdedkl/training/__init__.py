@@ -1,4 +1,5 @@
-from .fit import FitWarning, Training, fit
+from .fit import FitWarning, Round, Training, fit
 from .monitor import Callback, Step
+from .solving import solve
 
-__all__ = ["Callback", "FitWarning", "Step", "Training", "fit"]
+__all__ = ["Callback", "FitWarning", "Round", "Step", "Training", "fit", "solve"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 
 from ..cache import cached
@@ -22,19 +23,20 @@ from ..inference.built_in import not_built_in
 from ..inference.conditioning import MATRICES
 from ..inference.iterative import chosen_solver
 from ..inference.memory import fits, most_that_fit
-from ..kernels import Profile
+from ..kernels import Kernel, Profile
+from ..means import ConstantMean, Mean, NetworkMean, ZeroMean
 from ..model import ENGINES
 from ..observations import Learned, Observation, check_in_domain, check_observations
 from ..precision import require_float64
 from ..scales import about, constant_part, data_scales, signal_variance, with_tolerance, without_rounding
-from ..shown import Rows, Shown
-from .journal import Journal, fingerprint, recorded
+from ..shown import Rows, Shown, over
+from .journal import Journal, digest_of, fingerprint, recorded
 from .monitor import Callback, Monitor, Step, display
 from .paper import Paper
 from .phases import Trainer
 from .recipes import Default, Options
 from .robust import robust_weights, with_weights
-from .starts import kept, subsample, with_constant
+from .starts import kept, subsample
 from .validation import Validation
 from .walls import zero_walls
 
@@ -59,6 +61,32 @@ CALIBRATING_POINTS = 500
 
 class FitWarning(UserWarning):
     """A fit did not end as it should: not calibrated, undetermined, or with large errors."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of `solve`: how many values, the kernel, the estimated error of `u`, the verdict on it, and its time.
+
+    **Arguments:**
+
+    - `values`: how many values the posterior was conditioned on.
+    - `kernel`: what was tried, and the kernel that was kept.
+    - `error`: the estimated error of `u`, relative to its size; NaN if it is not known.
+    - `status`: the status of the verdict.
+    - `seconds`: the time that the round took.
+
+    !!! example
+        ```python
+        solved = pk.solve(problem, accuracy=1e-2, seconds=60, progress=False)
+        assert solved.training.rounds[-1].values > 0
+        ```
+    """
+
+    values: int
+    kernel: str
+    error: float
+    status: str
+    seconds: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,6 +114,7 @@ class Training(Shown):
     - `history`: the `Step`s, those of earlier processes included.
     - `trained_values`: how many values kernel and noise were learned from.
     - `solver`: the solver of the posterior, `"dense"` or `"iterative"`.
+    - `rounds`: what `solve` did, as `Round`s; none after `fit`.
 
     !!! example
         ```python
@@ -109,6 +138,7 @@ class Training(Shown):
     history: tuple[Step, ...]
     trained_values: int | None = None
     solver: str | None = None
+    rounds: tuple[Round, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Training)
@@ -133,7 +163,8 @@ class Training(Shown):
         return f"Training: {self._in_words()}", rows
 
     def table(self) -> str:
-        """The kernels that were tried, and their objectives. A star marks the one that was kept.
+        """The rounds of `solve`, if there were any; the kernels that were tried, and their objectives. A star marks the
+        one that was kept.
 
         **Arguments:** none.
 
@@ -145,7 +176,14 @@ class Training(Shown):
             print(training.table() if training else "not trained")
             ```
         """
-        lines = [f"{'kernel':<32}{'objective':>12}"]
+        lines = []
+        if self.rounds:
+            lines.append(f"{'round':<7}{'values':>7}{'error of u':>12}{'seconds':>9}  {'verdict':<16}kernel")
+            for number, item in enumerate(self.rounds, 1):
+                facts = f"{number:<7}{item.values:>7}{item.error:>12.1e}{item.seconds:>9.0f}  {item.status:<16}"
+                lines.append(facts + item.kernel)
+            lines.append("")
+        lines.append(f"{'kernel':<32}{'objective':>12}")
         for name, value in self.candidates:
             lines.append(f"{name:<32}{value:>12.1f}" + ("  *" if name == self.kernel else ""))
         return "\n".join(lines)
@@ -165,6 +203,8 @@ def fit(
     accuracy: float | None = None,
     seconds: float | None = None,
     profile: Profile | None = None,
+    mean: Mean | None = None,
+    start: Posterior | Kernel | None = None,
     engine: str = "closed-form",
     solver: str = "auto",
     trained_values: int | None = None,
@@ -200,6 +240,9 @@ def fit(
       and the error of the validation data too. Noise counts as error.
     - `seconds`: the time that the fit may take. When it is up, the best model so far is returned.
     - `profile`: the roughness of the kernel, such as `Matern52()`; chosen by evidence if it is not given.
+    - `mean`: a prior mean, such as `FunctionMean(guess)`. The kernel is then trained on what it leaves of the data.
+    - `start`: a posterior of the same problem, or a kernel. This kernel is trained on, and no other is tried, except
+      for sums of functions of the directions of a given kernel. With more data this is faster than to begin anew.
     - `engine`: `"closed-form"`, or `"autodiff"` for operators of order three and more, which is slower.
     - `solver`: as for `condition`. `"auto"` decides by the total memory of the machine, not by its free memory.
     - `trained_values`: how many values kernel and noise are learned from; the posterior is conditioned on all values.
@@ -238,6 +281,7 @@ def fit(
     check_accuracy(accuracy, recipe)
     check_seconds(seconds)
     check_profile(profile, recipe)
+    check_start(mean, start, recipe, domain)
     begin = time.monotonic()
     _check("engine", engine, ENGINES)
     if given[0].points.shape[1] != domain.dim:
@@ -246,20 +290,31 @@ def fit(
             "observe at points of that domain, all its coordinates in their order."
         )
     check_in_domain(domain, given)
-    constant = constant_part(given) if recipe == "default" else 0.0
-    found = without_rounding(about(given, constant))
+    if mean is None:
+        constant = constant_part(given) if recipe == "default" else 0.0
+        mean = ConstantMean(jnp.asarray(constant)) if constant else ZeroMean()
+    found = without_rounding(about(given, mean))
     found = with_tolerance(found) if recipe == "default" else found
-    fresh = () if validation is None else about(check_observations(validation, beside=given), constant)
+    fresh = () if validation is None else about(check_observations(validation, beside=given), mean)
     check_in_domain(domain, fresh)
     chooser = Validation(fresh, found) if fresh else None
     options = Options(model, seed, latent_dim, prior_strength, groups, accuracy, chooser, engine, profile)
     box = (domain.layout, domain.lower.tolist(), domain.upper.tolist())
     plan = _plan(sum(map(len, found)), solver, trained_values, recorded(checkpoint))
     part = subsample(found, plan["trained_values"], seed)
-    walls = zero_walls(problem, found) if recipe == "default" and not constant else None
+    on_walls = isinstance(mean, ZeroMean) or (isinstance(mean, NetworkMean) and mean.multiplier is not None)
+    of_walls = recipe == "default" and on_walls
+    walls = zero_walls(problem, found) if of_walls else None
     known_zeros = None if walls is None else (walls.faces, walls.spheres)
     key = fingerprint(
-        (*part, *fresh), recipe=recipe, options=options, box=box, fresh=len(fresh), plan=plan, walls=known_zeros
+        (*part, *fresh),
+        recipe=recipe,
+        options=options,
+        box=box,
+        fresh=len(fresh),
+        plan=plan,
+        walls=known_zeros,
+        start=None if start is None else digest_of(start if isinstance(start, Kernel) else start.model),
     )
     make_room()
     journal = Journal(checkpoint, key, checkpoint_every, plan)
@@ -276,9 +331,11 @@ def fit(
                 part = subsample(found, plan["trained_values"], seed)
             run: Any = Paper(domain, part, options, trainer)
             if recipe == "default":
-                run = Default(domain, part, options, trainer, walls)
+                run = Default(domain, part, options, trainer, walls, start)
             best = run.run()
-    trained = with_constant(best.trained.model, constant)
+    trained = best.trained.model
+    if not isinstance(mean, ZeroMean):
+        trained = eqx.tree_at(lambda m: m.mean, trained, mean)
     open_questions = undetermined(problem, given)
     if open_questions:
         trained = widened(trained, domain, signal_variance(found))
@@ -315,11 +372,11 @@ def fit(
         solver=plan["solver"],
     )
     posterior = replace(posterior, training=report)
-    _be_loud(posterior)
+    say_how_it_ended(posterior)
     return posterior
 
 
-def _be_loud(posterior: Posterior) -> None:
+def say_how_it_ended(posterior: Posterior) -> None:
     """Warn if the result is not what its error bars say, or if it is poor; with what to do."""
     verdict, left_out = posterior.verdict, posterior.training.left_out
     texts = [verdict.headline(), *verdict.reasons, verdict.advice] if not verdict.calibrated else list(verdict.reasons)
@@ -356,6 +413,24 @@ def check_profile(profile: Any, recipe: str) -> None:
         raise TypeError(f"`profile` needs a profile such as Matern52(), with parentheses: got {profile!r}.")
     if profile is not None and recipe == "paper":
         raise ValueError("`profile` is for the default recipe: the paper's recipe uses SquaredExponential().")
+
+
+def check_start(mean: Any, start: Any, recipe: str, domain: Domain) -> None:
+    if not (mean is None or isinstance(mean, Mean)):
+        raise TypeError(f"`mean` needs a Mean, such as FunctionMean(guess): got {mean!r}.")
+    if not (start is None or isinstance(start, Posterior | Kernel)):
+        raise TypeError(f"`start` needs a Posterior, as from fit or load, or a Kernel: got {start!r}.")
+    if (mean is not None or start is not None) and recipe == "paper":
+        raise ValueError("`mean` and `start` are for the default recipe: the paper's recipe has neither.")
+    if start is not None and (layout := _kernel_of(start).layout) != domain.layout:
+        raise ValueError(
+            f"`start` needs a posterior or a kernel for this problem: it is over {over(layout)}, and the problem is "
+            f"over {over(domain.layout)}."
+        )
+
+
+def _kernel_of(start: Posterior | Kernel) -> Kernel:
+    return start if isinstance(start, Kernel) else start.model.kernel
 
 
 def check_accuracy(accuracy: float | None, recipe: str) -> None:

@@ -114,6 +114,8 @@ def _narrowed(search: Default, sets: Sets, lengthscales: np.ndarray) -> Sum:
     part = starts.subsample(search.observations, min(most, VALUES), search.options.seed)
     equal = np.full(len(sets), search.variance / len(sets))
     found = reduced(search, part, Sum(sets, equal, lengthscales), FIRST)
+    if not found.sets:
+        return found
     model = search.model(found.kernel(search.domain, search.profile), noise=USUAL_NOISE)
     objective = Objective(model, part, search.options.strength)
     kernel = search.trainer.fit_kernel(f"interactions, {len(found.sets)} sets", objective, REFIT).model.kernel

@@ -211,6 +211,14 @@ def fingerprint(observations: Sequence[Observation], **options: Any) -> str:
     return digest.hexdigest()
 
 
+def digest_of(tree: Any) -> str:
+    """A digest of the structure and of all arrays of a tree."""
+    digest = hashlib.sha256(str(jax.tree.structure(tree)).encode())
+    for leaf in jax.tree.leaves(tree):
+        digest.update(np.ascontiguousarray(leaf).tobytes() if hasattr(leaf, "dtype") else repr(leaf).encode())
+    return digest.hexdigest()
+
+
 def _digest(arrays: dict[str, np.ndarray]) -> str:
     digest = hashlib.sha256()
     for name, value in arrays.items():

@@ -24,8 +24,9 @@ import numpy as np
 from jaxtyping import Array
 
 from ..domain import Domain
+from ..embeddings import Affine
 from ..embeddings.push_forward import Normalisation
-from ..inference import condition
+from ..inference import Posterior, condition
 from ..kernels import Kernel, Profile, SquaredExponential
 from ..model import Model
 from ..observations import Observation
@@ -156,7 +157,9 @@ class Default:
         options: Options,
         trainer: Trainer,
         walls: Vanishing | None = None,
+        start: Posterior | Kernel | None = None,
     ) -> None:
+        self.start: Posterior | Kernel | None = start
         self.domain: Domain = domain
         self.walls: Vanishing | None = walls
         self.observations, self.options, self.trainer = tuple(observations), options, trainer
@@ -167,22 +170,36 @@ class Default:
         self._directions: tuple[np.ndarray, np.ndarray] | None = None
 
     def run(self) -> Candidate:
-        self._plain()
-        if self.options.model == "gp":
-            kinds = [kind for kind in CANDIDATES if kind.name.startswith("inputs")]
-        elif self.options.model == "linear":
-            kinds = [kind for kind in CANDIDATES if kind.name == "projection"]
+        kinds: list[Kind]
+        if isinstance(self.start, Posterior):
+            self._trained_on(self.start)
+            return self.best
+        if self.start is not None:
+            linear = isinstance(self.start.components[0].embedding, Affine)
+            model = starts.model_of(self.start, self.observations, engine=self.options.engine)
+            self._alternate("projection" if linear else "as given", model, ROUNDS)
+            kinds = [kind for kind in CANDIDATES if linear and kind.name.startswith("ridges")]
         else:
-            kinds = list(CANDIDATES)
+            self._plain()
+            kinds = self._kinds()
         while kinds and not self._ended:
             kind = self._next(kinds)
             self.trainer.monitor.coming = tuple(other.name for other in kinds)
             if kind.applies(self) and not self.trainer.ended():
                 self._train(kind)
-        self._rescue()
+        if self.start is None:
+            self._rescue()
         if self.options.validation is not None and self.options.prior_strength is None and not self._ended:
             self._other_strengths()
         return self.best
+
+    def _kinds(self) -> list[Kind]:
+        """The kinds of kernels to try after the plain one."""
+        if self.options.model == "gp":
+            return [kind for kind in CANDIDATES if kind.name.startswith("inputs")]
+        if self.options.model == "linear":
+            return [kind for kind in CANDIDATES if kind.name == "projection"]
+        return list(CANDIDATES)
 
     def _next(self, kinds: list[Kind]) -> Kind:
         """The next kind, which is taken from the list. A sum over inputs goes first where slopes look like one."""
@@ -352,6 +369,16 @@ class Default:
             model = model.with_noise(found.log_noise)
             model = eqx.tree_at(lambda m: m.coefficients, model, found.coefficients) if model.coefficients else model
             self._alternate("inputs", model, ROUNDS)
+
+    def _trained_on(self, start: Posterior) -> None:
+        """The kernel of an earlier posterior, from where its training ended."""
+        model = starts.model_of(start.model.kernel, self.observations, USUAL_NOISE, self.options.engine)
+        same = lambda new, old: {name: old.get(name, level) for name, level in new.items()}
+        model = model.with_noise(same(model.log_noise, start.model.log_noise))
+        if model.coefficients:
+            known = same(model.coefficients, start.model.coefficients)
+            model = eqx.tree_at(lambda m: m.coefficients, model, known)
+        self._alternate("as before" if start.training is None else start.training.kernel, model, ROUNDS)
 
     def _rescue(self) -> None:
         """Where all kernels miss left-out values: the plain kernel that misses them least."""

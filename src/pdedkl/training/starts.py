@@ -16,7 +16,6 @@ from ..embeddings import Affine, Embedding, Residual
 from ..embeddings.push_forward import Normalisation
 from ..inference.posterior import Posterior
 from ..kernels import Kernel, Profile, additive, ard, deep
-from ..means import ConstantMean
 from ..model import Model
 from ..observations import Observation, taken
 from ..scales import data_scales
@@ -193,11 +192,6 @@ def model_of(
     """A model whose noise starts at `noise` times the size of the data, whatever noise the observations start from."""
     model, scales = Model(kernel, observations, engine=engine), data_scales(observations)
     return model.with_noise({name: jnp.log(noise * scales[name]) for name in model.log_noise})
-
-
-def with_constant(model: Model, constant: float) -> Model:
-    """The model of `u`, from the given model of `u − constant`."""
-    return eqx.tree_at(lambda m: m.mean, model, ConstantMean(jnp.asarray(constant))) if constant else model
 
 
 def subsample(observations: Sequence[Observation], most: int, seed: int) -> tuple[Observation, ...]:

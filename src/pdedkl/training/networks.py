@@ -1,0 +1,163 @@
+"""A network that solves a forward problem on fresh points: the mean of a Gaussian process for what it leaves.
+
+Source and conditions are functions, so points are free: rows are drawn from pools of fresh ones, and each step has a
+batch of its own (`natural.py`). Batches begin small and double whenever progress slows down, since the last digits need
+many rows. In many dimensions two networks are tried for a few steps each: one of all inputs, and one of a few
+directions of them, which also shows along which directions the solution varies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..domain import Domain
+from ..embeddings import MLP, Bottleneck, Embedding
+from ..inference.built_in import not_held
+from ..means import NetworkMean
+from ..observations import Learned, Observation
+from ..operators import parameters_of
+from ..scales import data_scales, signal_variance
+from . import natural
+from .journal import Journal, State
+from .monitor import Monitor
+from .starts import principal_directions
+from .walls import zero_walls
+
+# Hidden units and layers of the network of all inputs.
+WIDTH, DEPTH = 64, 3
+# Directions, hidden units and layers of the other one.
+DIRECTIONS, NARROW, SHALLOW = 8, 32, 2
+# With at most this many inputs only the first is tried, with more than the second number only the other: derivatives
+# along all inputs are then too slow.
+FEW_INPUTS, MANY_INPUTS = 8, 32
+# Rows of the source in the first and in the largest batch; conditions have half as many each.
+FIRST_ROWS, MOST_ROWS = 200, {"cpu": 1600, "gpu": 6400}
+# Fresh rows of each kind to draw from, and the numbers that all points of a kind may take.
+POOL, POOL_NUMBERS = 20_000, 4_000_000
+# Steps between two looks at the progress; steps in which two networks compete.
+STEPS, CONTEST = 10, 30
+# Batches double where the residual has not fallen to this fraction of that at the last look.
+SLOW = 0.8
+# Looks without any gain, at the largest batch, after which training ends.
+PATIENCE = 6
+
+
+def applies(problem: Any, data: Sequence[Observation]) -> bool:
+    """Whether a network can learn the problem: a forward problem of order two or less, with nothing measured."""
+    measured = any(stated.measured for stated in problem.statements) or len(data) > 0
+    order = max(stated.operator.order for stated in problem.statements)
+    return not measured and order <= 2 and not parameters_of([s.operator for s in problem.statements])
+
+
+def trained(problem: Any, journal: Journal, monitor: Monitor, seed: int, goal: float) -> NetworkMean:
+    """The network whose relative residuals are smallest, trained until they reach `goal` or until the time is up."""
+    pool, mean = pool_of(problem, seed)
+    kinds = networks(problem.domain, seed)
+    means = {name: eqx.tree_at(lambda m: m.network, mean, network) for name, network in kinds.items()}
+    if len(means) > 1:
+        looks = {
+            name: _phase(f"{name}, first steps", m, pool, journal, monitor, seed, goal, CONTEST)
+            for name, m in means.items()
+        }
+        name = min(looks, key=lambda name: float(looks[name]["residual"]))
+        best = natural.with_weights(means[name], jnp.asarray(looks[name]["x"]))
+        if monitor.stopped is not None or float(looks[name]["residual"]) < goal:
+            return best
+    else:
+        name, best = next(iter(means.items()))
+    state = _phase(name, best, pool, journal, monitor, seed + 1, goal, None)
+    return natural.with_weights(best, jnp.asarray(state["x"]))
+
+
+def directions(mean: NetworkMean, domain: Domain, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Directions along which the network varies, strongest first, and their strengths."""
+    slopes = jax.vmap(jax.grad(mean))(jnp.asarray(points)) / mean.normalisation.scale
+    return principal_directions(domain, np.asarray(slopes))
+
+
+def networks(domain: Domain, seed: int) -> dict[str, Embedding]:
+    """The networks that are tried, by name."""
+    inner, outer, whole = jax.random.split(jax.random.key(seed), 3)
+    found: dict[str, Embedding] = {}
+    if domain.dim > FEW_INPUTS:
+        few = MLP(DIRECTIONS, 1, width=NARROW, depth=SHALLOW, activation="tanh", key=inner)
+        found["network of directions"] = Bottleneck(domain.dim, few, key=outer)
+    if domain.dim <= MANY_INPUTS:
+        found["network"] = MLP(domain.dim, 1, width=WIDTH, depth=DEPTH, activation="tanh", key=whole)
+    return found
+
+
+def pool_of(problem: Any, seed: int) -> tuple[tuple[Observation, ...], NetworkMean]:
+    """Fresh rows of all kinds, and a mean with the size of `u`, which is zero on walls where `u` is."""
+    count = max(min(POOL, POOL_NUMBERS // problem.domain.dim), 2 * FIRST_ROWS)
+    pool = problem.fresh(count, seed=seed, purpose="training")
+    # Walls are built in only where values are known to be exact.
+    walls = zero_walls(problem, tuple(eqx.tree_at(lambda o: o.noise, o, Learned(exact=True)) for o in pool))
+    if walls is not None:
+        pool = not_held(walls, pool)
+    first = next(iter(networks(problem.domain, seed).values()))
+    return pool, NetworkMean(problem.domain, first, float(np.sqrt(signal_variance(pool))), walls)
+
+
+def _phase(
+    name: str,
+    mean: NetworkMean,
+    pool: Sequence[Observation],
+    journal: Journal,
+    monitor: Monitor,
+    seed: int,
+    goal: float,
+    most: int | None,
+) -> State:
+    """Steps until the residual reaches the goal, until nothing is gained any more, or until there were enough."""
+    sizes = data_scales(pool)
+    largest = MOST_ROWS.get(jax.default_backend(), MOST_ROWS["cpu"])
+
+    def rows_of(count: int) -> tuple[natural.Rows, ...]:
+        highest = max(item.operator.order for item in pool)
+        return natural.rows_of(pool, sizes, [count if o.operator.order == highest else count // 2 for o in pool])
+
+    def begin() -> State:
+        first = natural.start(mean)
+        return {
+            "x": np.asarray(first.w),
+            "momentum": np.asarray(first.momentum),
+            "step": np.asarray(0),
+            "damping": np.asarray(first.damping),
+            "residual": np.asarray(1e300),
+            "best": np.asarray(1e300),
+            "idle": np.asarray(0),
+            "rows": np.asarray(FIRST_ROWS),
+            "done": np.asarray(False),
+        }
+
+    def step(state: State) -> State:
+        before = natural.State(*(jnp.asarray(state[name]) for name in ("x", "momentum", "step", "damping", "residual")))
+        found = natural.steps(mean, rows_of(int(state["rows"])), before, seed, STEPS)
+        count, residual, rows = int(found.step), float(found.residual), int(state["rows"])
+        slow = residual > SLOW * float(state["best"])
+        damping = float(found.damping)
+        if slow and rows < largest:
+            rows, damping = 2 * rows, min(damping, natural.FIRST_DAMPING)
+        idle = int(state["idle"]) + 1 if residual >= float(state["best"]) and rows >= largest else 0
+        monitor.report(name, count, most or count, residual, damping, {})
+        done = residual < goal or idle >= PATIENCE or (most is not None and count >= most)
+        return {
+            "x": np.asarray(found.w),
+            "momentum": np.asarray(found.momentum),
+            "step": np.asarray(count),
+            "damping": np.asarray(damping),
+            "residual": np.asarray(residual),
+            "best": np.asarray(min(residual, float(state["best"]))),
+            "idle": np.asarray(idle),
+            "rows": np.asarray(rows),
+            "done": np.asarray(done),
+        }
+
+    return journal.run(name, begin, step, lambda: monitor.stopped is not None)

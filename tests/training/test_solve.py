@@ -1,0 +1,193 @@
+"""Points are free: rounds until the error is small enough, networks as prior means, and warm starts."""
+
+from __future__ import annotations
+
+import warnings
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pdedkl as pk
+from pdedkl.embeddings import Linear
+from pdedkl.metrics import coverage
+from pdedkl.training import networks, solving
+from pdedkl.training.journal import Journal
+from pdedkl.training.monitor import Monitor
+
+
+def poisson(d=2, exact=lambda q: jnp.sin(2 * q[0]) * jnp.exp(q[1]), conditions=None):
+    domain = pk.Domain(x=[(0.0, 1.0)] * d)
+    x = domain.coordinates("x")
+    operator = -pk.Laplacian(x)
+    stated = [pk.Dirichlet(on=domain.boundary(x), value=exact)] if conditions is None else conditions(domain, x)
+    return pk.Problem(domain, operator, operator(exact), stated, exact)
+
+
+def error(posterior, problem):
+    q = problem.interior(200, seed=9)
+    truth = problem.truth(q)
+    return float(np.linalg.norm(posterior.predict(q).mean - truth) / np.linalg.norm(truth))
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("solved") / "checkpoint"
+    return poisson(), pk.solve(poisson(), accuracy=1e-3, seconds=None, checkpoint=path, progress=False), path
+
+
+def test_an_easy_problem_is_solved_without_a_number_of_points(solved):
+    problem, posterior, _ = solved
+    last = posterior.training.rounds[-1]
+    assert last.values == sum(map(len, posterior.observations)) and last.status == posterior.verdict.status
+    assert posterior.verdict.calibrated and last.error == posterior.verdict.error_u <= 1e-3
+    assert all(item.error > 1e-3 or item.status != "calibrated" for item in posterior.training.rounds[:-1])
+    assert error(posterior, problem) <= 1e-3
+    assert posterior.training.stopped is None and "round" in posterior.training.table()
+
+
+def test_a_finished_run_is_not_trained_again(solved):
+    problem, posterior, path = solved
+    steps = []
+    again = pk.solve(poisson(), accuracy=1e-3, seconds=None, checkpoint=path, progress=False, callbacks=[steps.append])
+    q = problem.interior(20)
+    assert not steps and np.array_equal(again.predict(q).mean, posterior.predict(q).mean)
+
+
+def test_a_solution_is_saved_with_its_rounds(solved, tmp_path):
+    _, posterior, _ = solved
+    posterior.save(tmp_path / "m.pdedkl")
+    assert pk.load(tmp_path / "m.pdedkl").training.rounds == posterior.training.rounds
+
+
+def test_more_points_until_the_error_is_small_enough(monkeypatch):
+    """With few points in the first round more rounds follow, each from the kernel of the best one."""
+    monkeypatch.setattr(solving, "FEWEST", 4)
+    monkeypatch.setattr(solving, "VALUES_EACH", 4)
+    monkeypatch.setattr(solving, "FAR", np.inf)
+    problem = poisson(1, lambda q: jnp.sin(6 * q[0]) * jnp.exp(q[0]))
+    posterior = pk.solve(problem, accuracy=1e-5, seconds=None, progress=False)
+    rounds = posterior.training.rounds
+    assert len(rounds) > 1 and [r.values for r in rounds] == [2 + 4 * 2**k for k in range(len(rounds))]
+    assert posterior.verdict.error_u == min(r.error for r in rounds if r.status == "calibrated") <= 1e-5
+    assert error(posterior, problem) <= 2e-5
+
+
+def test_what_is_undetermined_is_not_tried_again():
+    slopes = lambda domain, x: [
+        pk.Neumann(on=domain.boundary(x), value=lambda q: 2 * jnp.cos(2 * q[0]) * (2 * q[0] - 1))
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        problem = poisson(1, lambda q: jnp.sin(2 * q[0]), slopes)
+        posterior = pk.solve(problem, accuracy=1e-3, seconds=None, progress=False)
+    assert posterior.verdict.status == "undetermined" and len(posterior.training.rounds) == 1
+
+
+def test_a_callback_ends_the_run_with_the_best_so_far():
+    seen = []
+
+    def enough(step):
+        seen.append(step)
+        return len(seen) == 3
+
+    posterior = pk.solve(poisson(3), accuracy=1e-9, seconds=200, callbacks=[enough], progress=False)
+    assert len(seen) == 3 and posterior.training.stopped == "a callback asked for it"
+    assert seen[0].phase.startswith("round 1: explore") and seen[0].allowed == 200
+
+
+def test_only_forward_problems_are_for_networks():
+    data = pk.Observation(pk.identity, np.full((6, 2), 0.5), np.ones(6), "exact")
+    assert networks.applies(poisson(), ()) and not networks.applies(poisson(), (data,))
+    measured = lambda domain, x: [pk.Sensors(np.full((6, 2), 0.5), np.ones(6))]
+    assert not networks.applies(poisson(conditions=measured), ())
+
+
+@pytest.fixture(scope="module")
+def network():
+    """A short training of a small network."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(networks, "WIDTH", 12)
+        patch.setattr(networks, "DEPTH", 2)
+        patch.setattr(networks, "FIRST_ROWS", 60)
+        patch.setattr(networks, "POOL", 2000)
+        return networks.trained(poisson(), Journal(None, ""), Monitor(), 0, goal=2e-2)
+
+
+def test_a_network_solves_the_problem_roughly(network):
+    problem = poisson()
+    q = problem.interior(200)
+    found, truth = jax.vmap(network)(jnp.asarray(q)), problem.truth(q)
+    assert np.linalg.norm(found - truth) < 3e-2 * np.linalg.norm(truth)
+
+
+def test_a_process_takes_what_the_network_leaves(network, tmp_path):
+    problem = poisson()
+    data = problem.sample(source=40, boundary=40)
+    posterior = pk.fit(problem, data, mean=network, model="gp", progress=False)
+    assert isinstance(posterior.model.mean, pk.NetworkMean) and posterior.verdict.calibrated
+    assert error(posterior, problem) < 1e-3
+    q = problem.interior(200, seed=9)
+    u = posterior.predict(q)
+    assert coverage(u.mean, u.std, problem.truth(q))["0.95"] > 0.85
+    posterior.save(tmp_path / "m.pdedkl")
+    again = pk.load(tmp_path / "m.pdedkl")
+    assert np.array_equal(again.predict(q).mean, u.mean) and np.array_equal(again.predict(q).variance, u.variance)
+
+
+def test_walls_are_built_into_the_network():
+    problem = poisson(exact=lambda q: jnp.sin(jnp.pi * q[0]) * jnp.sin(jnp.pi * q[1]), conditions=_zero)
+    pool, mean = networks.pool_of(problem, 0)
+    assert mean.multiplier is not None and [item.of_values for item in pool] == [False]
+    assert float(mean(jnp.asarray([1.0, 0.3]))) == 0.0
+
+
+def _zero(domain, x):
+    return [pk.Dirichlet(on=domain.boundary(x), value=0.0)]
+
+
+def test_directions_of_a_network_are_found():
+    domain = pk.Domain(x=[(0.0, 1.0)] * 10)
+    row = np.arange(1.0, 11.0)
+    flat = pk.MLP(10, 1, width=4, depth=1, activation="tanh", key=jax.random.key(0))
+    first = Linear(jnp.asarray(np.outer([1, -1, 0.5, 0.2], row / 20)), flat.layers[0].offset)
+    mean = pk.NetworkMean(domain, eqx.tree_at(lambda n: n.layers[0], flat, first))
+    rows, strengths = networks.directions(mean, domain, np.random.default_rng(0).uniform(size=(50, 10)))
+    np.testing.assert_allclose(abs(rows[0]), row / np.linalg.norm(row), atol=1e-8)
+    assert strengths[1] < 1e-8
+
+
+def test_training_goes_on_from_a_posterior_and_from_a_kernel(solved):
+    problem, posterior, _ = solved
+    more = problem.sample(source=150, boundary=100)
+    warm = pk.fit(problem, more, start=posterior, progress=False)
+    assert [name for name, _ in warm.training.candidates] == [posterior.training.kernel]
+    assert error(warm, problem) <= 2 * error(posterior, problem)
+    given = pk.fit(problem, problem.sample(), start=pk.ard(problem.domain, lengthscale=2.0), progress=False)
+    assert given.training.kernel == "as given" and error(given, problem) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong", "text"),
+    [
+        ({"mean": 3.0}, TypeError, "needs a Mean"),
+        ({"start": "model"}, TypeError, "needs a Posterior"),
+        ({"start": pk.ard(pk.Domain(x=(0, 1)))}, ValueError, "this problem|for this problem"),
+        ({"mean": pk.ConstantMean(1.0), "recipe": "paper"}, ValueError, "default recipe"),
+    ],
+)
+def test_wrong_starts_and_means_are_refused(arguments, wrong, text):
+    problem = poisson()
+    with pytest.raises(wrong, match=text):
+        pk.fit(problem, problem.sample(), **arguments)
+
+
+def test_wrong_requests_are_refused():
+    with pytest.raises(TypeError, match=r"needs a Problem.*fit\(domain, data\)"):
+        pk.solve(pk.Domain(x=(0, 1)))
+    with pytest.raises(ValueError, match="accuracy"):
+        pk.solve(poisson(), accuracy=2.0)
+    with pytest.raises(ValueError, match="seconds"):
+        pk.solve(poisson(), seconds=0)
