@@ -34,7 +34,7 @@ QUICK := --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 
 	--xla_llvm_disable_expensive_passes=true --xla_cpu_parallel_codegen_split_count=1
 
 unit: $(VENV)/ready
-	XLA_FLAGS="$(QUICK)" $(RUN) -m pytest -n 2 --dist worksteal
+	XLA_FLAGS="$(QUICK)" $(RUN) -m pytest -n 2 --dist loadscope
 
 # Lint, types, and the tests that neither train nor start processes: for use while writing.
 SLOW := $(addprefix tests/,benchmarks checking cli embeddings fuzz inference kernels reports runs training test_compilation.py \
