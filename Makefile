@@ -19,7 +19,11 @@ pictures: demo
 	cp runs/demo/figures/truth.png docs/heat-50-truth.png
 	cp runs/demo/figures/slice.png docs/heat-50-slice.png
 
-test: lint types unit
+# Types are checked beside the tests; what is wrong with them is said at the end.
+test: lint
+	@said=$$(mktemp); $(VENV)/bin/mypy > $$said 2>&1 & types=$$!; \
+	$(MAKE) --no-print-directory unit; failed=$$?; \
+	wait $$types || failed=1; cat $$said; rm $$said; exit $$failed
 
 lint: $(VENV)/ready
 	$(VENV)/bin/ruff check .
