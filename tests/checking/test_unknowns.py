@@ -28,7 +28,7 @@ def u(q):
 
 
 def data(noise=0.1):
-    f = jax.vmap((2.0 * pk.identity - pk.D(X, X))(u))(INSIDE)
+    f = oracles.at_points((2.0 * pk.identity - pk.D(X, X))(u), INSIDE)
     values = np.asarray(jax.vmap(u)(SENSORS)) + noise * RNG.normal(size=len(SENSORS))
     return [
         pk.Observation(OPERATOR, INSIDE, np.asarray(f), noise=1e-3),
