@@ -19,7 +19,11 @@ pictures: demo
 	cp runs/demo/figures/truth.png docs/heat-50-truth.png
 	cp runs/demo/figures/slice.png docs/heat-50-slice.png
 
-test: lint types unit
+# Types are checked beside the tests; what is wrong with them is said at the end.
+test: lint
+	@said=$$(mktemp); $(VENV)/bin/mypy > $$said 2>&1 & types=$$!; \
+	$(MAKE) --no-print-directory unit; failed=$$?; \
+	wait $$types || failed=1; cat $$said; rm $$said; exit $$failed
 
 lint: $(VENV)/ready
 	$(VENV)/bin/ruff check .
@@ -34,7 +38,7 @@ QUICK := --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 
 	--xla_llvm_disable_expensive_passes=true --xla_cpu_parallel_codegen_split_count=1
 
 unit: $(VENV)/ready
-	XLA_FLAGS="$(QUICK)" $(RUN) -m pytest -n 2 --dist worksteal
+	XLA_FLAGS="$(QUICK)" $(RUN) -m pytest -n 2 --dist loadscope
 
 # Lint, types, and the tests that neither train nor start processes: for use while writing.
 SLOW := $(addprefix tests/,benchmarks checking cli embeddings fuzz inference kernels reports runs training test_compilation.py \

@@ -34,6 +34,15 @@ def room_for_programs():
     make_room()
 
 
+def pytest_xdist_make_scheduler(config, log):
+    """For `--dist loadscope`; xdist decides about the rest."""
+    if config.getoption("dist") != "loadscope":
+        return None
+    from scheduling import ByFolder
+
+    return ByFolder(config, log)
+
+
 def pytest_sessionfinish(session):
     """The process that started the others is the last to end."""
     if not hasattr(session.config, "workerinput"):

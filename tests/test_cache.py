@@ -18,7 +18,8 @@ NAMES = ("jax_compilation_cache_dir", *cache.SETTINGS)
 def home(tmp_path, monkeypatch):
     """A user who has chosen nothing."""
     before = {name: getattr(jax.config, name) for name in NAMES}
-    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    for name in ("JAX_COMPILATION_CACHE_DIR", "PDEDKL_CACHE"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     cache._set({"jax_compilation_cache_dir": None})
     yield tmp_path / "pdedkl" / "compiled"

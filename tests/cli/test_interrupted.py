@@ -11,7 +11,7 @@ from pathlib import Path
 
 SMALL = ["poisson", "--dim", "2", "--boundary", "30", "--source", "30", "--model", "gp"]
 
-# Runs that wait, each at the place that is named; in `compile` Python hears no signals.
+# Runs that wait, each at the place that is named, until all signals were sent; in `compile` Python hears no signals.
 STAGED = """
 import hashlib, os, sys, time
 sys.path.insert(0, sys.argv[1])
@@ -23,7 +23,11 @@ from pdedkl.training.monitor import Monitor
 def wait(place):
     if where == place:
         print(f"at {place}", file=sys.stderr, flush=True)
-        time.sleep(2)
+        for _ in range(600):
+            if os.path.exists(pressed):
+                break
+            time.sleep(0.05)
+        time.sleep(0.2)
 
 def fit(problem, data, *, callbacks, **options):
     wait("fit begins")
@@ -49,7 +53,7 @@ runs.fit, runs.report = fit, report
 measured = runs.measured
 runs.measured = lambda *arguments: wait("measuring") or measured(*arguments)
 for folder in sys.argv[2:]:
-    where, code = os.path.basename(folder)[2:], 0
+    where, code, pressed = os.path.basename(folder)[2:], 0, folder + " pressed"
     try:
         main(["solve", "poisson", "--dim", "1", "--boundary", "2", "--source", "6", "--out", folder])
     except SystemExit as end:
@@ -58,9 +62,12 @@ for folder in sys.argv[2:]:
 """
 
 
-def run(command, presses):
-    """What a process says, line by line. It gets Ctrl-C at the lines with the words, and again after each answer."""
-    lines, left = [], 0
+def run(command, presses, pressed=()):
+    """What a process says, line by line. It gets Ctrl-C at the lines with the words, and again after each answer.
+
+    Each file of `pressed` is made when all signals of one place were sent.
+    """
+    lines, left, pressed = [], 0, list(pressed)
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         for line in process.stderr:
             lines.append(line)
@@ -72,6 +79,8 @@ def run(command, presses):
                 continue
             left -= 1
             process.send_signal(signal.SIGINT)
+            if pressed and not left:
+                pressed.pop(0).touch()
     assert not presses, "".join(lines)
     return process.returncode, "".join(lines)
 
@@ -99,7 +108,8 @@ STAGES = [
 def test_each_stage_keeps_what_was_found(tmp_path):
     folders = [tmp_path / f"{number} {where}" for number, (where, *_) in enumerate(STAGES)]
     command = [sys.executable, "-c", STAGED, str(Path(__file__).parent), *map(str, folders)]
-    code, said = run(command, [(f"at {where}", presses) for where, presses, *_ in STAGES])
+    pressed = [folder.with_name(f"{folder.name} pressed") for folder in folders]
+    code, said = run(command, [(f"at {where}", presses) for where, presses, *_ in STAGES], pressed)
     parts = said.split("ended with ")
     assert code == 0 and len(parts) == len(STAGES) + 1, said
     for part, after, folder, (where, presses, expected, words) in zip(parts, parts[1:], folders, STAGES):

@@ -25,6 +25,19 @@ def numbers(folder) -> dict:
     return {name: value for name, value in metrics.items() if not name.endswith(measured)}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def page():
+    """The page of a report takes longer than the run, and has tests of its own: here it is one word."""
+
+    def report(folder, solved):
+        (folder / "report.html").write_text("report")
+        return []
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pdedkl.runs.solve.report", report)
+        yield
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "whole"

@@ -8,7 +8,7 @@ import quick
 
 from pdedkl.cli import main
 
-FEW = ["--model", "gp", "--boundary", "20", "--initial", "10", "--source", "30"]
+FEW = ["--model", "gp", "--profile", "squared-exponential", "--boundary", "20", "--initial", "10", "--source", "30"]
 
 
 def test_the_template_runs_as_it_stands_and_without_an_exact_solution(tmp_path, monkeypatch, capsys):

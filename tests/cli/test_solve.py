@@ -180,7 +180,7 @@ def test_a_report_made_anew(run, capsys):
     assert (run / "report.html").read_text().lstrip().lower().startswith("<!doctype html>")
 
 
-def test_measured_values_and_noise(tmp_path, capsys):
+def test_measured_values_and_noise(tmp_path, capsys, no_report):
     """A table beside the sampled data; wrong tables are refused before a folder is made."""
     q = np.random.default_rng(1).uniform(size=(15, 2))
     u = np.sin(q.sum(1)) + np.cos(q.sum(1))
@@ -195,7 +195,7 @@ def test_measured_values_and_noise(tmp_path, capsys):
     assert "row 3" in capsys.readouterr().err and not (tmp_path / "other").exists()
 
 
-def test_a_wanted_accuracy_reaches_training(run, tmp_path):
+def test_a_wanted_accuracy_reaches_training(run, tmp_path, no_report):
     main(["solve", *SMALL, "--seed", "3", "--accuracy", "0.3", "--out", str(tmp_path / "rough")])
     assert json.loads((tmp_path / "rough/config.json").read_text())["accuracy"] == 0.3
     count = lambda folder: len((folder / "history.csv").read_text().splitlines())

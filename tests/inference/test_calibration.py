@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from oracles import at_points
 
 import pdedkl as pk
 from pdedkl.inference.calibration import SMALLEST, Compared, factor_of, factors_of, spread, votes
@@ -27,7 +28,7 @@ LAPLACIAN = pk.Laplacian(X)
 
 def observed(operator, n, seed, noise=1e-4):
     q = np.random.default_rng(seed).uniform(size=(n, 2))
-    return pk.Observation(operator, q, jax.vmap(operator(wave))(q), noise)
+    return pk.Observation(operator, q, at_points(operator(wave), q), noise)
 
 
 def posterior(variance=1.0, noise=1e-4):
@@ -202,9 +203,8 @@ def test_a_calibrated_posterior_is_a_gaussian_process():
     joint = np.block([[found.covariance(q, a, q, b) for b in operators] for a in operators])
     size = np.sqrt(np.diagonal(joint))
     assert np.min(np.linalg.eigvalsh(joint / np.outer(size, size))) > -1e-8
-    by_hand = [
-        [float(LAPLACIAN(lambda s, b=b: pk.D(X[1])(lambda s_: found.kernel(s, s_))(b))(a)) for b in q] for a in q
-    ]
+    pair = lambda a, b: LAPLACIAN(lambda s: pk.D(X[1])(lambda s_: found.kernel(s, s_))(b))(a)
+    by_hand = at_points(lambda a: jax.vmap(lambda b: pair(a, b))(q), q)
     expected = found.covariance(q, LAPLACIAN, q, pk.D(X[1]))
     np.testing.assert_allclose(by_hand, expected, atol=1e-6 * np.max(np.abs(expected)))
 
@@ -217,7 +217,7 @@ def test_variance_covariance_and_samples_agree():
         np.testing.assert_allclose(np.diagonal(covariance), found.predict(q, operator).variance, rtol=1e-5)
         draws = found.sample(jax.random.PRNGKey(0), q, operator, count=20000)
         np.testing.assert_allclose(np.cov(draws.T), covariance, atol=0.05 * np.max(np.abs(covariance)))
-    kernel = jax.vmap(lambda p: found.kernel(p, p))(jnp.asarray(q))
+    kernel = at_points(lambda p: found.kernel(p, p), q)
     np.testing.assert_allclose(kernel, found.predict(q).variance, rtol=1e-5)
 
 

@@ -62,9 +62,13 @@ def test_a_single_point():
     assert here.std[0] < np.median(predicted.std)
 
 
+@pytest.fixture(scope="module")
+def plain():
+    return trained(ridge.observations())[0]
+
+
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
-def test_the_unit_of_the_data_does_not_matter(scale):
-    plain, _ = trained(ridge.observations())
+def test_the_unit_of_the_data_does_not_matter(scale, plain):
     u, f = scale * ridge.solution(ridge.ON_BOUNDARY), scale * ridge.DIM * ridge.solution(ridge.INSIDE)
     scaled, _ = trained(ridge.observations(u=u, f=f))
     assert ridge.error(scaled, scale) < max(10 * ridge.error(plain), 1e-7)

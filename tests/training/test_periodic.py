@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from oracles import at_points
 
 import pdedkl as pk
 from pdedkl.scales import signal_variance
@@ -20,7 +21,7 @@ def solution(q):
 
 
 def observed(operator, points, **more):
-    return pk.Observation(operator, points, jax.vmap(operator(solution))(points), **more)
+    return pk.Observation(operator, points, at_points(operator(solution), points), **more)
 
 
 def face(axis, at, count=10):

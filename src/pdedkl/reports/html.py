@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -44,6 +44,7 @@ class Picture:
     title: str
     caption: str
     figure: Figure
+    drawn: bytes = field(default=b"", repr=False)  # as SVG, where that was done before
 
     @property
     def width(self) -> float:
@@ -52,7 +53,8 @@ class Picture:
 
     @property
     def source(self) -> str:
-        return "data:image/svg+xml;base64," + base64.b64encode(as_bytes(self.figure, "svg")).decode("ascii")
+        svg = self.drawn or as_bytes(self.figure, "svg")
+        return "data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii")
 
 
 def pictures(

@@ -6,6 +6,7 @@ import csv
 import io
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .. import fit, load
@@ -13,7 +14,7 @@ from .. import solve as solve_problem
 from ..inference import Posterior
 from ..operators import Operator, same
 from ..problems import Problem
-from ..reports import Results, evaluate, pictures, save, write_report
+from ..reports import Picture, Results, evaluate, pictures, save, write_report
 from ..saving import FunctionsNotSaved, describe, functions_of
 from ..training import Callback
 from .folder import CHECKPOINT, HISTORY, METRICS, MODEL, REPORT, Folder, RunError
@@ -127,15 +128,16 @@ def report(folder: Folder, solved: Solved) -> list[str]:
         failed.append(f"{name} ({type(error).__name__}: {error})")
 
     shown = pictures(posterior, problem, results, config.seed, give_up)
-    for picture in list(shown):
+    drawn: list[Picture] = []
+    for picture in shown:
         try:
-            save(picture.figure, folder.figures(), picture.name)
+            _, svg = save(picture.figure, folder.figures(), picture.name)
+            drawn.append(replace(picture, drawn=svg.read_bytes()))
         except Exception as error:  # any error in drawing or writing: still make the other pictures
             give_up(picture.name, error)
-            shown.remove(picture)
     try:
         write_report(
-            folder / REPORT, posterior, problem, metrics, settings, results=results, shown=shown, seed=config.seed
+            folder / REPORT, posterior, problem, metrics, settings, results=results, shown=drawn, seed=config.seed
         )
     except Exception as error:
         give_up(REPORT, error)
