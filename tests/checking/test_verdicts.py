@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pdedkl as pk
-from pdedkl.checking.check import judged_by_the_data
+from pdedkl.checking.check import check, judged_by_the_data
 from pdedkl.inference.comparing import clusters
 from pdedkl.verdicts import Comparison
 
@@ -167,6 +167,22 @@ def test_an_equation_that_is_taken_for_noise_is_found():
     assert noise.status == "not calibrated" and np.isnan(noise.error_u) and noise.ruled_by == "model"
     assert any("as good as unknown" in reason for reason in noise.reasons)
     assert not any("as good as unknown" in reason for reason in verdict(2.0, 1.0).reasons)
+
+
+@pytest.mark.parametrize(("contrast", "seen"), [(50.0, True), (0.0, False)])
+def test_digits_of_u_do_not_go_with_an_equation_that_is_missed(contrast, seen):
+    """`∇·(a ∇u) = 0`, `u = x` on the boundary: a sum over inputs is sure of `u = x`, which needs a constant `a`."""
+    square = pk.Domain(x=[(-1.0, 1.0)] * 2)
+    x = square.coordinates("x")
+    operator = pk.Divergence(x, lambda q: 1 + contrast * jnp.exp(-4 * jnp.sum(q**2)))
+    problem = pk.Problem(square, operator, 0.0, [pk.Dirichlet(square.boundary(x), lambda q: q[0], noise=1e-7)])
+    data = problem.sample(source=2, boundary=60, seed=0)[:1]
+    kernel = pk.additive(square, variance=10.0, lengthscale=4.0)
+    posterior = pk.condition(pk.Model(kernel, data), data)
+    verdict = check(posterior, problem, open_questions=())
+    assert any("both cannot be" in reason for reason in verdict.reasons) == seen
+    if seen:
+        assert verdict.status == "not calibrated" and np.isnan(verdict.error_u) and verdict.ruled_by == "model"
 
 
 def test_error_bars_that_were_widened_many_times_are_not_trusted():

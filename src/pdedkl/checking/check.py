@@ -40,6 +40,9 @@ MISFIT = 2.0
 MISFIT_OF_LEFT_OUT = 3.0
 # The same for fresh values, which may be far off at a kink or in a layer.
 MISFIT_OF_FRESH = 10.0
+# If fresh values of the equation are missed by more than the first fraction of their size, error bars of `u` that are
+# smaller than the second fraction of that, at a quarter of the places, do not fit.
+MISSED, AT_ODDS = 0.1, 1e-3
 # The equation is as good as unknown if this fraction of its variance is left between its points.
 UNEXPLAINED = 0.5
 # Noise causes the error if a tenth of the noise would lower the error to less than this fraction of it.
@@ -90,7 +93,7 @@ def check(
         error_u *= within.z_rms
     off = tuple(text for item in comparisons if (text := item._in_words()))
     unseen, more = _by_coefficients(posterior, inside, size)
-    unknown = _unknown_between_points(posterior, fresh, inside)
+    unknown = _unknown_between_points(posterior, fresh, inside) or _at_odds(posterior, fresh, comparisons, inside, size)
     error_u = math.nan if unknown else float(np.hypot(error_u, unseen))
     off = (*off, *more, *unknown, *_widened(posterior))
     errors_of_u = (error_u, *(item.error for item in comparisons if item.name in (VALUES, INSIDE)))
@@ -171,6 +174,30 @@ def _widened(posterior: Posterior) -> tuple[str, ...]:
     return (
         f"Error bars had to be widened {widened:.0f} times for fresh values: the kernel does not fit. Add points, or "
         "try another profile or model.",
+    )
+
+
+def _at_odds(
+    posterior: Posterior,
+    fresh: Sequence[Observation],
+    comparisons: Sequence[Comparison],
+    inside: np.ndarray,
+    size: float,
+) -> tuple[str, ...]:
+    """A sentence if the equation is missed by far, and `u` is claimed to be known to many digits at many places.
+
+    A kernel can hold both: with parts that make `A u` large and `u` small, it takes what it misses for such a part.
+    """
+    highest = max(item.operator.order for item in fresh)
+    names = {item.name for item in fresh if item.operator.order == highest and highest}
+    missed = max((item.error for item in comparisons if item.name in names), default=0.0)
+    claimed = float(np.quantile(posterior.predict(inside).std, 0.25)) / size
+    if not (missed > MISSED and claimed < AT_ODDS * missed):
+        return ()
+    return (
+        f"Fresh values of the equation are missed by {missed:.0%} of their size, but at a quarter of the places u is "
+        f"claimed to be known to {claimed:.0e}: both cannot be. The kernel does not fit: add points, or try another "
+        "profile or model.",
     )
 
 
