@@ -13,7 +13,7 @@ import pytest
 import pdedkl as pk
 from pdedkl.embeddings import Linear
 from pdedkl.metrics import coverage
-from pdedkl.training import networks, solving
+from pdedkl.training import networks, solving, starts
 from pdedkl.training.journal import Journal
 from pdedkl.training.monitor import Monitor
 
@@ -148,15 +148,22 @@ def _zero(domain, x):
     return [pk.Dirichlet(on=domain.boundary(x), value=0.0)]
 
 
-def test_directions_of_a_network_are_found():
-    domain = pk.Domain(x=[(0.0, 1.0)] * 10)
+@pytest.mark.parametrize("few", [True, False])
+def test_directions_of_a_network_start_a_kernel_if_they_are_few(few):
+    """A network of one direction of ten, and one of all of them."""
+    problem = poisson(10, lambda q: jnp.sum(q))
+    network = pk.MLP(10, 1, width=40, depth=1, activation="tanh", key=jax.random.key(0))
     row = np.arange(1.0, 11.0)
-    flat = pk.MLP(10, 1, width=4, depth=1, activation="tanh", key=jax.random.key(0))
-    first = Linear(jnp.asarray(np.outer([1, -1, 0.5, 0.2], row / 20)), flat.layers[0].offset)
-    mean = pk.NetworkMean(domain, eqx.tree_at(lambda n: n.layers[0], flat, first))
-    rows, strengths = networks.directions(mean, domain, np.random.default_rng(0).uniform(size=(50, 10)))
-    np.testing.assert_allclose(abs(rows[0]), row / np.linalg.norm(row), atol=1e-8)
-    assert strengths[1] < 1e-8
+    if few:
+        first = Linear(jnp.asarray(np.outer(np.linspace(-1, 1, 40), row / 20)), network.layers[0].offset)
+        network = eqx.tree_at(lambda n: n.layers[0], network, first)
+    search = solving.Search(problem, (), 1e-3, None, 0, None, ())
+    kernel = solving._on_directions(search, pk.NetworkMean(problem.domain, network))
+    if few:
+        found = starts.directions_of(kernel)[0][0]
+        np.testing.assert_allclose(abs(found), row / np.linalg.norm(row), atol=1e-6)
+    else:
+        assert kernel is None
 
 
 def test_training_goes_on_from_a_posterior_and_from_a_kernel(solved):

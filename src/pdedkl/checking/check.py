@@ -22,6 +22,7 @@ from ..inference.calibration import WIDTH, Compared, factor_of
 from ..inference.comparing import clusters, measured, some
 from ..inference.joint import joint
 from ..inference.residuals import error_inside
+from ..inference.rows import prior_mean
 from ..inference.solver import Factorised
 from ..observations import Learned, Observation
 from ..scales import responses
@@ -214,7 +215,9 @@ def _unknown_between_points(posterior: Posterior, fresh: Sequence[Observation], 
     for item in fresh:
         if item.operator.order == highest and item.operator.local:
             rows = joint(posterior.uncalibrated(), [(item.operator, places)])
-            left = float(np.mean(np.diagonal(rows.covariance)) / np.mean(rows.prior))
+            # What a prior mean says of the equation is known.
+            known = np.mean(prior_mean(posterior, item.operator, places) ** 2)
+            left = float(np.mean(np.diagonal(rows.covariance)) / (np.mean(rows.prior) + known))
             if left > UNEXPLAINED:
                 return (
                     f"Between its points {item.name} is as good as unknown: {left:.0%} of its variance is left there. "

@@ -15,7 +15,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
+from ..compilation import compiled_quickly
 from ..domain import Domain
 from ..embeddings import MLP, Bottleneck, Embedding
 from ..inference.built_in import not_held
@@ -26,7 +28,6 @@ from ..scales import data_scales, signal_variance
 from . import natural
 from .journal import Journal, State
 from .monitor import Monitor
-from .starts import principal_directions
 from .walls import zero_walls
 
 # Hidden units and layers of the network of all inputs.
@@ -75,10 +76,14 @@ def trained(problem: Any, journal: Journal, monitor: Monitor, seed: int, goal: f
     return natural.with_weights(best, jnp.asarray(state["x"]))
 
 
-def directions(mean: NetworkMean, domain: Domain, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Directions along which the network varies, strongest first, and their strengths."""
-    slopes = jax.vmap(jax.grad(mean))(jnp.asarray(points)) / mean.normalisation.scale
-    return principal_directions(domain, np.asarray(slopes))
+def slopes(mean: NetworkMean, points: np.ndarray) -> np.ndarray:
+    """`∇m` of the network at points, per half-width of the domain."""
+    return np.asarray(_slopes(mean, jnp.asarray(points)))
+
+
+@compiled_quickly
+def _slopes(mean: NetworkMean, points: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    return jax.vmap(jax.grad(mean))(points) / mean.normalisation.scale
 
 
 def networks(domain: Domain, seed: int) -> dict[str, Embedding]:

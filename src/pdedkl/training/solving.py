@@ -43,13 +43,13 @@ VALUES_EACH, FEWEST, MOST = 10, 60, 500
 # Kernel and noise are learned from at most so many values; the posterior is conditioned on all.
 TRAINED_VALUES = 2000
 # The share of the time that the first round may take, and that a network may take of what is left then.
-FIRST_SHARE, NETWORK_SHARE = 0.3, 0.6
+FIRST_SHARE, NETWORK_SHARE = 0.2, 0.7
 # A network is worth its time where the error is more than this many times the wanted one.
 FAR = 30.0
 # A round that does not lower the error to this fraction of the best so far gained nothing. So many of these are enough.
 GAIN, PATIENCE = 0.7, 2
-# Directions are few if all others together have less than this share of the slopes.
-REST = 0.02
+# Directions are few if all others together have less than this share of the squared slopes.
+REST = 1e-3
 # Places at which the slopes of a network are looked at.
 PLACES = 500
 
@@ -243,17 +243,17 @@ def _with_network(search: Search, count: int) -> None:
             "directions of the network", 2 * count, 0.5 * search.left, start=kernel, accuracy=search.accuracy / 3
         )
     if not search.ended:
-        search.fit("network", 2 * count, search.left, mean=mean, model="gp")
+        search.fit("network", max(MOST, count), search.left, mean=mean, model="gp")
 
 
 def _on_directions(search: Search, mean: NetworkMean) -> Kernel | None:
     """A kernel on the directions along which the network varies; `None` if these are many."""
     domain = search.problem.domain
-    rows, strengths = networks.directions(mean, domain, search.problem.interior(PLACES, search.seed))
-    kept = rows[: starts.DIRECTIONS], strengths[: starts.DIRECTIONS]
-    if np.sum(strengths[starts.DIRECTIONS :] ** 2) > REST * np.sum(strengths**2) or len(rows) == domain.dim:
+    slopes = networks.slopes(mean, search.problem.interior(PLACES, search.seed))
+    rows, strengths = (found[: starts.DIRECTIONS] for found in starts.principal_directions(domain, slopes))
+    if len(rows) == domain.dim or np.sum((slopes @ rows.T) ** 2) < (1 - REST) * np.sum(slopes**2):
         return None
-    return starts.projection(domain, signal_variance(search.observed(FEWEST)), *kept)
+    return starts.projection(domain, signal_variance(search.observed(FEWEST)), rows, strengths)
 
 
 def _error(posterior: Posterior) -> float:
