@@ -105,7 +105,7 @@ MODELS = {
     "periodic": (
         pk.ard(DOMAIN) + pk.deep(DOMAIN, pk.Affine.drawn(3, 2, key=KEYS[1])),
         [observe(pk.identity), observe(pk.Directional(X, [NU, 0.0]) - NU * pk.Shift(X[0], 1.0) @ pk.D(X[0]))],
-        None,
+        pk.NetworkMean(DOMAIN, pk.MLP(3, 1, width=4, depth=1, activation="tanh", key=KEYS[2]), 0.5, ZERO),
         "closed-form",
     ),
     "autodiff": (
@@ -228,7 +228,7 @@ def test_another_process_predicts_the_same_bits(posteriors, tmp_path):
 
 def test_every_class_that_a_file_may_hold_is_in_these_tests(posteriors):
     # test_how_a_model_was_trained_is_kept, and test_it_is_saved_calibrated_and_loaded of iterative solvers
-    seen: set[type] = {pk.Step, pk.Training, Iterative, Preconditioner}
+    seen: set[type] = {pk.Round, pk.Step, pk.Training, Iterative, Preconditioner}
 
     def visit(node):
         if isinstance(node, tuple | list):
@@ -246,8 +246,9 @@ def test_every_class_that_a_file_may_hold_is_in_these_tests(posteriors):
 def test_how_a_model_was_trained_is_kept(posteriors, tmp_path):
     step = pk.Step("adam", 3, 1.5, float("inf"), {"u": 0.1}, 0.2, 15.0, float("nan"))
     report = pk.Training(
-        "default", "dkl", 0, "ard", 1.5, (("ard", 1.5),), 0.1, None, 0, None, 0.2, 0.1, 0.05, (step, step)
-    )
+        "default", "dkl", 0, "ard", 1.5, (("ard", 1.5),), 0.1, None, 0, None, 0.2, 0.1, 0.05, (step, step),
+        rounds=(pk.Round(20, "network: inputs", float("nan"), "not calibrated", 1.5),),
+    )  # fmt: skip
     replace(posteriors["ard"], training=report).save(tmp_path / "model.pdedkl")
     assert repr(pk.load(tmp_path / "model.pdedkl").training) == repr(report)
 

@@ -58,6 +58,8 @@ ODD = {
     **{f"without {key}": {k: v for k, v in METRICS.items() if k != key} for key in METRICS if key in OLDER},
     **{f"{key} is a list": METRICS | {key: [1]} for key in METRICS},
     **{f"{key} is true": METRICS | {key: True} for key in METRICS},
+    "rounds are a number": METRICS | {"rounds": 3},
+    "a round without values": METRICS | {"rounds": [{"kernel": "inputs"}]},
     "text for a number": METRICS | {"error_u": "0.1"},
     "coverage of text": METRICS | {"coverage_u": {"0.95": "much"}},
     "check without rows": METRICS | {"check": {k: v for k, v in CHECK.items() if k != "comparisons"}},

@@ -202,6 +202,20 @@ def test_a_wanted_accuracy_reaches_training(run, tmp_path, no_report):
     assert count(tmp_path / "rough") < count(run)
 
 
+def test_without_a_number_of_points_an_accuracy_takes_as_many_as_it_needs(no_report, tmp_path, capsys):
+    folder = tmp_path / "free"
+    main(["solve", "poisson", "--dim", "1", "--accuracy", "1e-3", "--time", "100", "--out", str(folder)])
+    metrics = json.loads((folder / "metrics.json").read_text())
+    last = metrics["rounds"][-1]
+    assert last["values"] == metrics["n"] and metrics["stopped"] is None
+    assert last["error"] == metrics["verdict"]["error_u"] <= 1e-3 and metrics["error_u"] <= 1e-3
+    assert "estimated error" in capsys.readouterr().out
+    assert not list(folder.glob("checkpoint*"))
+    assert pk.load(folder / "model.pdedkl").training.rounds[-1].values == last["values"]
+    main(["resume", str(folder)])
+    assert "finished already" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("wanted", [["0"], ["1.5"], ["0.1", "--recipe", "paper"]])
 def test_an_accuracy_that_cannot_be_is_refused_before_anything_is_written(wanted, tmp_path, capsys):
     assert status(["solve", *SMALL, "--accuracy", *wanted, "--out", tmp_path / "none"]) == 2
