@@ -37,6 +37,8 @@ DIRECTIONS, NARROW, SHALLOW = 8, 32, 2
 # With at most this many inputs only the first is tried, with more than the second number only the other: derivatives
 # along all inputs are then too slow.
 FEW_INPUTS, MANY_INPUTS = 8, 32
+# At this residual the directions are known: a kernel on them, started from there, is more accurate than the network.
+ROUGHLY = 1e-2
 # Rows of the source in the first and in the largest batch; conditions have half as many each.
 FIRST_ROWS, MOST_ROWS = 200, {"cpu": 1600, "gpu": 6400}
 # Fresh rows of each kind to draw from, and the numbers that all points of a kind may take.
@@ -72,6 +74,7 @@ def trained(problem: Any, journal: Journal, monitor: Monitor, seed: int, goal: f
             return best
     else:
         name, best = next(iter(means.items()))
+    goal = max(goal, ROUGHLY) if isinstance(best.network, Bottleneck) else goal
     state = _phase(name, best, pool, journal, monitor, seed + 1, goal, None)
     return natural.with_weights(best, jnp.asarray(state["x"]))
 
