@@ -25,6 +25,7 @@ problem = pk.problems.built_in("heat", dim=2)
 from . import problems
 from .domain import Ball, Coordinates, Domain
 from .embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Residual
+from .equations import Number, cos, exp, fields, log, sin, sqrt, tanh
 from .inference import Posterior, Prediction, condition, negative_log_evidence
 from .kernels import (
     Component,
@@ -100,6 +101,7 @@ __all__ = [
     "Mean",
     "Model",
     "Neumann",
+    "Number",
     "Observation",
     "Operator",
     "Parameter",
@@ -124,11 +126,18 @@ __all__ = [
     "additive",
     "ard",
     "condition",
+    "cos",
     "deep",
+    "exp",
+    "fields",
     "fit",
     "identity",
     "load",
+    "log",
     "negative_log_evidence",
     "problems",
     "search",
+    "sin",
+    "sqrt",
+    "tanh",
 ]
