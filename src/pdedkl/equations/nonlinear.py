@@ -15,10 +15,11 @@ from ..operators import Operator, same
 from ..operators.base import Field, common_layout
 from ..operators.rows import Row, names_in
 from ..operators.symbol import Symbol
+from ..operators.unknown import InFull
 from .terms import Linear, Slot, Term
 
 
-class Nonlinear(Operator):
+class Nonlinear(InFull, Operator):
     """`u ↦ F(q, L_1 u, …, L_k u)`, an operator that is not linear.
 
     It is applied to functions as every operator is. It has no symbol: a kernel sees its linearisations.

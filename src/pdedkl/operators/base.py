@@ -15,7 +15,7 @@ from .coefficients import AbstractCoefficient, as_coefficient, is_number, with_d
 from .linear import OnlyLinear, factor_of, not_linear
 from .product_rule import along_first_order, differentiate_multiple, first_order_parts
 from .symbol import Symbol
-from .unknown import Unknown
+from .unknown import InFull, Unknown
 
 Field = Callable[[Float[Array, " d"]], Array]
 
@@ -377,6 +377,8 @@ def common_layout(*operators: Operator) -> Layout | None:
 
 def applied(operator: Operator) -> str:
     """`A u` as text."""
+    if isinstance(operator, InFull):
+        return str(operator)
     if isinstance(operator, Identity):
         return "u"
     return f"({operator}) u" if isinstance(operator, Sum) else f"{operator} u"

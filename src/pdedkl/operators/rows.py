@@ -16,6 +16,7 @@ from .base import identity as values
 from .coefficients import AbstractCoefficient
 from .derivatives import Laplacian, Partial
 from .symbol import Symbol
+from .unknown import InFull
 
 
 class Weight(AbstractCoefficient):
@@ -30,7 +31,7 @@ class Weight(AbstractCoefficient):
         return "w"
 
 
-class Row(Operator):
+class Row(InFull, Operator):
     """`Σ_a A_a u_a`, with an operator `A_a` for each field `u_a` that it contains.
 
     Where the fields are `u_a = Σ_c w_ca g_c` with independent scalar processes `g_c`, the row is the scalar operator

@@ -1,4 +1,8 @@
-"""The mark of unknown fields, which operators and coefficients leave the arithmetic to."""
+"""Marks of unknown fields: operators and coefficients leave the arithmetic to them, and texts name them."""
+
+
+class InFull:
+    """The mark of operators whose text contains the fields that they act on."""
 
 
 class Unknown:
