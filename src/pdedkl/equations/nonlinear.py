@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..domain import Layout
@@ -94,7 +95,11 @@ class Linearisation(eqx.Module):
     slopes: Float[Array, "n k"]
 
 
-def linearised(operator: Nonlinear, points: Float[Array, "n d"], values: Float[Array, "n k"]) -> Linearisation:
+def linearised(
+    operator: Nonlinear,
+    points: Float[Array, "n d"] | Float[np.ndarray, "n d"],
+    values: Float[Array, "n k"] | Float[np.ndarray, "n k"],
+) -> Linearisation:
     """`F` and `∂F/∂ℓ` at points where its rows have these values."""
     value, slopes = jax.vmap(jax.value_and_grad(operator.at, argnums=1))(jnp.asarray(points), jnp.asarray(values))
     return Linearisation(value, slopes)

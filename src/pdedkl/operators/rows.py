@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -85,10 +85,17 @@ class Row(InFull, Operator):
         return parts[0] if len(parts) == 1 else add(*parts)
 
     def __str__(self) -> str:
-        return joined_by_signs([on_field(operator, name) for name, operator in zip(self.names, self.operators)])
+        parts = [on_field(operator, name) for name, operator in zip(self.names, self.operators)]
+        # The parts of a linearised equation have its text in common.
+        return joined_by_signs(list(dict.fromkeys(parts)))
 
 
-def row_of(parts: list[tuple[str, Operator]]) -> Row:
+def value_of(name: str) -> Row:
+    """The values of a field."""
+    return Row((name,), (values,))
+
+
+def row_of(parts: Sequence[tuple[str, Operator]]) -> Row:
     """The row with these parts; those of the same field are added."""
     found: dict[str, Operator] = {}
     for name, operator in parts:
@@ -105,6 +112,8 @@ def on_field(operator: Operator, name: str) -> str:
     """`A u` as on paper: `∂²u/∂x²`, `2 u`, `∂u/∂t - 0.1 Δ_x u`."""
     if isinstance(operator, Identity):
         return name
+    if isinstance(operator, InFull):
+        return str(operator)
     if isinstance(operator, Partial):
         above, below = str(operator).split("/", 1)
         return f"{above}{name}/{below}"

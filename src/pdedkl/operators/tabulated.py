@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int
 from ..domain import Layout
 from .base import Field, Operator, Term, common_layout
 from .symbol import Symbol
+from .unknown import InFull
 
 # Points this close to each other, relative to the extent of all, are one point.
 CLOSE = 1e-9
@@ -58,7 +59,7 @@ def table_of(points: Float[np.ndarray, "n d"]) -> tuple[Table, Int[np.ndarray, "
     raise ValueError(f"{len(points)} points lie too close to each other to be told apart: leave out all but one.")
 
 
-class Tabulated(Operator):
+class Tabulated(InFull, Operator):
     """`Σ_i c_i(q) L_i` with numbers `c_i` that are known at its own points; anywhere else it is not a number."""
 
     operators: tuple[Operator, ...]

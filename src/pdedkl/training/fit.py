@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,14 @@ from ..precision import require_float64
 from ..scales import about, constant_part, data_scales, signal_variance, with_tolerance, without_rounding
 from ..shown import Rows, Shown
 from .journal import Journal, fingerprint, recorded
+from .linearising import is_nonlinear
 from .monitor import Callback, Monitor, Step, display
+from .newton import Iteration, Steps, solved
 from .paper import Paper
 from .phases import Trainer
 from .recipes import Default, Options
 from .robust import robust_weights, with_weights
-from .starts import kept, subsample, with_constant
+from .starts import kept, subsample, with_constant, with_field
 from .validation import Validation
 from .walls import zero_walls
 
@@ -86,6 +89,7 @@ class Training(Shown):
     - `history`: the `Step`s, those of earlier processes included.
     - `trained_values`: how many values kernel and noise were learned from.
     - `solver`: the solver of the posterior, `"dense"` or `"iterative"`.
+    - `iterations`: the iterations of Newton's method, for nonlinear equations: residual, step, change and evidence.
 
     !!! example
         ```python
@@ -109,6 +113,7 @@ class Training(Shown):
     history: tuple[Step, ...]
     trained_values: int | None = None
     solver: str | None = None
+    iterations: tuple[Iteration, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Training)
@@ -174,6 +179,8 @@ def fit(
     checkpoint_every: float = 2.0,
     callbacks: Sequence[Callback] = (),
     progress: bool | None = None,
+    start: Any = None,
+    continuation: Mapping[str, Sequence[float]] | None = None,
 ) -> Posterior:
     """Train a model on observations of operators of `u`, and condition it on them.
 
@@ -213,6 +220,9 @@ def fit(
     - `checkpoint_every`: seconds between two writes of that file.
     - `callbacks`: functions that are called with every `Step`; one that returns `True` ends the run.
     - `progress`: whether to show progress; by default it is shown in a terminal.
+    - `start`: for nonlinear equations, where Newton's method starts: a function of the point, or one for each field by
+      its name, or a `Posterior`. By default it is zero.
+    - `continuation`: for nonlinear equations, values of a `Number` to solve for first: `{"nu": [0.1, 0.03]}`.
 
     **Returns:** a calibrated `Posterior`; `posterior.training` says how it was made, `posterior.verdict` how far to
     trust it.
@@ -246,6 +256,31 @@ def fit(
             "observe at points of that domain, all its coordinates in their order."
         )
     check_in_domain(domain, given)
+    if is_nonlinear(given):
+        if checkpoint is not None or validation is not None:
+            raise ValueError("Nonlinear equations take no `checkpoint` and no `validation`: leave them out.")
+        linear = partial(
+            fit,
+            recipe=recipe,
+            model=model,
+            seed=seed,
+            latent_dim=latent_dim,
+            groups=groups,
+            prior_strength=prior_strength,
+            accuracy=accuracy,
+            profile=profile,
+            engine=engine,
+            solver=solver,
+            trained_values=trained_values,
+            callbacks=callbacks,
+            progress=progress,
+        )
+        steps = Steps(start, continuation, seconds, callbacks, calibrate is not False, seed, solver)
+        posterior = solved(linear, problem, domain, given, steps)
+        _be_loud(posterior)
+        return posterior
+    if start is not None or continuation:
+        raise ValueError("`start` and `continuation` are for nonlinear equations, and this one is linear.")
     constant = constant_part(given) if recipe == "default" else 0.0
     found = without_rounding(about(given, constant))
     found = with_tolerance(found) if recipe == "default" else found
@@ -278,7 +313,7 @@ def fit(
             if recipe == "default":
                 run = Default(domain, part, options, trainer, walls)
             best = run.run()
-    trained = with_constant(best.trained.model, constant)
+    trained = with_field(with_constant(best.trained.model, constant), getattr(problem, "fields", ()))
     open_questions = undetermined(problem, given)
     if open_questions:
         trained = widened(trained, domain, signal_variance(found))
