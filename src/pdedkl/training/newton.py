@@ -5,6 +5,8 @@
 2. *Training.* The recipe of `fit` on the linearisation that was found, as on linear data.
 3. *Conditioning.* The trained model is conditioned on ever new linearisations until they stay as they are.
 
+4. *Tolerances.* Those of exact values are lowered as long as fresh residuals fall.
+
 The second and third are repeated while training moves the solution. Steps are damped so that the residual `f − F(m)`
 and those of the conditions fall together. At convergence the evidence of the linear rows is the Laplace approximation
 of that of the nonlinear ones, and the error bars are those of the last linearisation.
@@ -32,7 +34,7 @@ from ..inference.built_in import not_built_in
 from ..model import Model
 from ..observations import Observation
 from ..operators.rows import names_in
-from ..scales import signal_variance, with_tolerance
+from ..scales import exact_levels, signal_variance, with_tolerance
 from . import starts
 from .around import Around
 from .journal import Journal
@@ -66,8 +68,10 @@ NEGLIGIBLE = 1e-6
 FAR = 1e-3
 # The shortest step, as a fraction of Newton's.
 SHORTEST = 1 / 64
-# Fresh values of each kind for the calibration.
-FRESH = 500
+# Fresh values of each kind for the calibration, and those that choose tolerances.
+FRESH, FRESH_TO_CHOOSE = 500, 200
+# Tolerances are lowered by this factor, so often, as long as fresh residuals fall to this fraction.
+LOWER, LOWERINGS, FALLS = 0.1, 2, 0.95
 
 
 @dataclass(frozen=True)
@@ -119,13 +123,13 @@ class Newton:
                 break
         return found
 
-    def converge(self, model: Model, start: Values) -> Iterate:
+    def converge(self, model: Model, start: Values, phase: str = "iteration") -> Iterate:
         """Iterations that condition a trained model, until the solution stays as it is."""
         found, before = Iterate(start, None, np.inf, np.inf), np.inf
         for number in range(MOST):
             data = linear_at(self.data, found.values)
             found = self.step(
-                f"iteration {number + 1}", found.values, condition(model, _as_trained(data, model), solver=self.solver)
+                f"{phase} {number + 1}", found.values, condition(model, _as_trained(data, model), solver=self.solver)
             )
             # Rounding ends the quadratic convergence at some level: then changes fall no more.
             stalled = found.change < FAR and found.change > 0.3 * before
@@ -133,6 +137,30 @@ class Newton:
             if found.change < CONVERGED or stalled or self.trainer.stopped():
                 break
         return found
+
+    def polished(self, found: Iterate, fresh: Sequence[Observation]) -> Iterate:
+        """The same with smaller tolerances of exact values, as long as fresh residuals fall.
+
+        Training needs tolerances to be smooth; once it is over, they only keep `u` from fitting its equations.
+        """
+        exact = exact_levels(self.data)
+        least = self.misfit_of(found, fresh)
+        for _ in range(LOWERINGS):
+            assert found.posterior is not None
+            model = found.posterior.model
+            noise = {k: v + np.log(LOWER) if k in exact else v for k, v in model.log_noise.items()}
+            trial = self.converge(model.with_noise(noise), found.values, "tolerance")
+            score = self.misfit_of(trial, fresh)
+            if not (trial.change < FAR and score < FALLS * least):
+                break
+            found, least = trial, score
+        return found
+
+    def misfit_of(self, found: Iterate, fresh: Sequence[Observation]) -> float:
+        """The residuals of fresh values together."""
+        assert found.posterior is not None
+        values = values_of(found.posterior, fresh)
+        return misfit(fresh, values, sizes(fresh, values))
 
     def moved(self, old: Values, new: Values) -> float:
         """How far the solution moved, relative to its size."""
@@ -199,6 +227,8 @@ def solved(
         if newton.moved(before, found.values) < MOVED or trainer.ended() or (left is not None and left <= 1.0):
             break
     converged = found.change < FAR
+    if converged and not isinstance(problem, Domain) and not trainer.ended():
+        found = newton.polished(found, problem.fresh(FRESH_TO_CHOOSE, seed=steps.seed))
     if not converged and newton.best is not None:
         found = newton.best
     if found.posterior is None:
