@@ -106,6 +106,8 @@ def test_derivatives_of_nonlinear_terms_follow_the_rules_of_calculus(term, by_ha
         (U / (1 + V), "u / (v + 1)"),
         ((DX @ U) ** 2, "(∂u/∂x[0])²"),
         (-U * V, "-u v"),
+        (U - 3 * pk.exp(V), "u - 3 exp(v)"),
+        (-2 / V, "-2 / v"),
         (3 - U * V, "-u v + 3"),
         (U * (V - P), "u (v - p)"),
     ],

@@ -122,6 +122,16 @@ def test_a_problem_without_a_solution_ends_with_the_best_iterate():
     assert np.all(np.isfinite(posterior.predict(stated.interior(5)).mean))
 
 
+def test_a_step_to_numbers_without_bounds_is_shortened():
+    """`e⁹⁰⁰` is no number: on the way from zero the equation can be evaluated only nearby."""
+    stated = problem(pk.D(X, X) @ U - 1e3 * pk.exp(U) == 0, silenced=["exact"])
+    made = newton(stated.sample(source=6, boundary=2))
+    far = pk.Observation(pk.identity, np.linspace(0, 1, 6)[:, None], np.full(6, 900.0), "exact")
+    found = made.step("far", zeros(made.data), pk.Model(pk.ard(LINE), far), (far,))
+    assert found is not None and np.isfinite(found.residual)
+    assert made.history[0].step <= 1 / 8
+
+
 @pytest.mark.parametrize(
     "wrong, sentence",
     [

@@ -132,7 +132,7 @@ class Known(Term):
             return self.coefficient.written()
         text = str(self.coefficient)
         negative = text.startswith("-") and text != "-1"
-        return text, SUM if negative else PRODUCT if isinstance(self.coefficient, Product) else NAME
+        return text, PRODUCT if negative or isinstance(self.coefficient, Product) else NAME
 
 
 class Linear(Term):

@@ -23,6 +23,8 @@ from ..operators.rows import row_of
 from ..operators.tabulated import tabulated
 from ..scales import data_scales
 
+# Iterates with larger numbers have gone astray.
+LARGEST = 1e30
 # Points whose rows are predicted at once.
 BATCH = 2048
 
@@ -114,6 +116,12 @@ def residuals(data: Sequence[Observation], values: Values) -> list[Float[np.ndar
             of_rows = np.asarray(linearised(item.operator, np.asarray(item.points), at).value)
         found.append(np.asarray(item.values) - of_rows)
     return found
+
+
+def bounded(data: Sequence[Observation], values: Values) -> bool:
+    """Whether values and residuals are numbers that can be computed with."""
+    found = [*values, *residuals(data, values)]
+    return all(bool(np.all(np.abs(part) < LARGEST)) for part in found)
 
 
 def sizes(data: Sequence[Observation], values: Values) -> list[float]:

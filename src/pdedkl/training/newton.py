@@ -40,6 +40,7 @@ from .around import Around
 from .journal import Journal
 from .linearising import (
     Values,
+    bounded,
     change,
     linear_at,
     misfit,
@@ -118,8 +119,9 @@ class Newton:
                 model = starts.model_of(kernel, part)
             objective = Objective(model, part)
             model = self.trainer.alternate(f"{self.name}, look {number + 1}", objective, ROUNDS).model
-            found = self.step(f"look {number + 1}", found.values, condition(model, linear, solver=self.solver))
-            if found.change < NEAR or self.trainer.ended():
+            made = self.step(f"look {number + 1}", found.values, model, linear)
+            found = found if made is None else made
+            if made is None or found.change < NEAR or self.trainer.ended():
                 break
         return found
 
@@ -127,10 +129,10 @@ class Newton:
         """Iterations that condition a trained model, until the solution stays as it is."""
         found, before = Iterate(start, None, np.inf, np.inf), np.inf
         for number in range(MOST):
-            data = linear_at(self.data, found.values)
-            found = self.step(
-                f"{phase} {number + 1}", found.values, condition(model, _as_trained(data, model), solver=self.solver)
-            )
+            data = _as_trained(linear_at(self.data, found.values), model)
+            if (made := self.step(f"{phase} {number + 1}", found.values, model, data)) is None:
+                return found._replace(change=np.inf)
+            found = made
             # Rounding ends the quadratic convergence at some level: then changes fall no more.
             stalled = found.change < FAR and found.change > 0.3 * before
             before = found.change
@@ -166,19 +168,30 @@ class Newton:
         """How far the solution moved, relative to its size."""
         return change(self.data, old, new, sizes(self.data, new))
 
-    def step(self, phase: str, old: Values, posterior: Posterior) -> Iterate:
-        """From the old values towards those of a posterior, as far as all residuals together fall."""
-        new = values_of(posterior, self.data)
+    def step(self, phase: str, old: Values, model: Model, linear: Sequence[Observation]) -> Iterate | None:
+        """From the old values towards those of the posterior of linear data, as far as all residuals together fall.
+
+        There is no step where a matrix has no factorisation, or residuals are not finite.
+        """
+        try:
+            posterior = condition(model, linear, solver=self.solver)
+        except ArithmeticError:
+            return None
+        new, length = values_of(posterior, self.data), 1.0
+        while not bounded(self.data, new) and length > SHORTEST:
+            length /= 2
+            new = moved(old, new, 0.5)
+        if not bounded(self.data, new):
+            return None
         scale = sizes(self.data, new)
-        before, length = misfit(self.data, old, scale), 1.0
-        values, residual = new, misfit(self.data, new, scale)
+        before, values, residual = misfit(self.data, old, scale), new, misfit(self.data, new, scale)
         while not residual < max(before, NEGLIGIBLE) and length > SHORTEST:
             length /= 2
-            values = moved(old, new, length)
+            values = moved(old, values, 0.5)
             residual = misfit(self.data, values, scale)
         found = Iterate(values, posterior, residual, change(self.data, old, new, scale))
         self.history.append(Iteration(phase, residual, length, found.change, float(posterior.objective)))
-        if np.isfinite(residual) and (self.best is None or residual <= self.best.residual):
+        if self.best is None or residual <= self.best.residual:
             self.best = found
         return found
 
