@@ -21,7 +21,9 @@ from pdedkl import files, saving
 from pdedkl.inference.iterative import Iterative, Preconditioner
 from pdedkl.operators import vanishing
 from pdedkl.operators.normals import GivenNormals, OutwardNormal
+from pdedkl.operators.tabulated import tabulated
 from pdedkl.saving import registry
+from pdedkl.training.newton import Iteration
 from pdedkl.training.robust import with_weights
 from pdedkl.verdicts import Comparison, Verdict
 
@@ -56,6 +58,8 @@ FUNCTIONS = {"speed": speed, "wave": wave, "vector": VELOCITY, "a": TENSOR, "sum
 MLP = pk.MLP(3, 2, width=5, depth=1, activation="tanh", key=KEYS[0])
 DEEP = pk.deep(DOMAIN, pk.Residual(3, 3, width=4, depth=1, key=KEYS[1]), pk.Matern72(), groups=[(0, 1), (2,)])
 BEHIND = pk.Bottleneck(3, pk.Residual(2, 2, width=4, depth=1, key=KEYS[2]), key=KEYS[3])
+
+U = pk.fields("u")
 
 ZERO = vanishing(DOMAIN, [*DOMAIN.boundary(X[0]).pieces, *DOMAIN.initial(T).pieces])
 
@@ -106,6 +110,16 @@ MODELS = {
         pk.ard(DOMAIN) + pk.deep(DOMAIN, pk.Affine.drawn(3, 2, key=KEYS[1])),
         [observe(pk.identity), observe(pk.Directional(X, [NU, 0.0]) - NU * pk.Shift(X[0], 1.0) @ pk.D(X[0]))],
         pk.NetworkMean(DOMAIN, pk.MLP(3, 1, width=4, depth=1, activation="tanh", key=KEYS[2]), 0.5, ZERO),
+        "closed-form",
+    ),
+    "field": (
+        pk.ard(DOMAIN).of(U) + pk.ard(DOMAIN, pk.Matern52()).of(U, weights=[0.5]),
+        [
+            observe(tabulated([pk.identity, pk.D(T)], POINTS, np.ones((12, 2)), "F'")),
+            observe((pk.D(X[0]) @ pk.exp(SPEED) ** 2) * U + pk.sqrt(SPEED) * (pk.D(T) @ U)),
+            observe(pk.identity - pk.Number("mu", 0.1) * pk.D(X[0])),
+        ],
+        None,
         "closed-form",
     ),
     "autodiff": (
@@ -228,7 +242,7 @@ def test_another_process_predicts_the_same_bits(posteriors, tmp_path):
 
 def test_every_class_that_a_file_may_hold_is_in_these_tests(posteriors):
     # test_how_a_model_was_trained_is_kept, and test_it_is_saved_calibrated_and_loaded of iterative solvers
-    seen: set[type] = {pk.Round, pk.Step, pk.Training, Iterative, Preconditioner}
+    seen: set[type] = {pk.Round, pk.Step, pk.Training, Iteration, Iterative, Preconditioner}
 
     def visit(node):
         if isinstance(node, tuple | list):
@@ -245,12 +259,15 @@ def test_every_class_that_a_file_may_hold_is_in_these_tests(posteriors):
 
 def test_how_a_model_was_trained_is_kept(posteriors, tmp_path):
     step = pk.Step("adam", 3, 1.5, float("inf"), {"u": 0.1}, 0.2, 15.0, float("nan"))
+    newton = Iteration("look 1", 0.1, 1.0, 0.5, -3.0)
     report = pk.Training(
         "default", "dkl", 0, "ard", 1.5, (("ard", 1.5),), 0.1, None, 0, None, 0.2, 0.1, 0.05, (step, step),
         rounds=(pk.Round(20, "network: inputs", float("nan"), "not calibrated", 1.5),),
+        iterations=(newton,),
     )  # fmt: skip
     replace(posteriors["ard"], training=report).save(tmp_path / "model.pdedkl")
-    assert repr(pk.load(tmp_path / "model.pdedkl").training) == repr(report)
+    loaded = pk.load(tmp_path / "model.pdedkl").training
+    assert repr(loaded) == repr(report) and loaded.iterations == (newton,)
 
 
 def test_describe_reads_the_header_alone(saved):

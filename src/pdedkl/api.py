@@ -25,6 +25,7 @@ problem = pk.problems.built_in("heat", dim=2)
 from . import problems
 from .domain import Ball, Coordinates, Domain
 from .embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Residual
+from .equations import Number, cos, exp, fields, log, sin, sqrt, tanh
 from .inference import Posterior, Prediction, condition, negative_log_evidence
 from .kernels import (
     Component,
@@ -101,6 +102,7 @@ __all__ = [
     "Model",
     "NetworkMean",
     "Neumann",
+    "Number",
     "Observation",
     "Operator",
     "Parameter",
@@ -126,12 +128,19 @@ __all__ = [
     "additive",
     "ard",
     "condition",
+    "cos",
     "deep",
+    "exp",
+    "fields",
     "fit",
     "identity",
     "load",
+    "log",
     "negative_log_evidence",
     "problems",
     "search",
+    "sin",
     "solve",
+    "sqrt",
+    "tanh",
 ]

@@ -42,11 +42,9 @@ def observed_mean(mean: Mean, operator: Operator, points: Float[Array, "n d"]) -
         return jnp.zeros(points.shape[0])
     if isinstance(mean, NetworkMean) and operator.order <= 2:
         at = mean.observed(operator)
-        return (
-            jax.lax.map(at, points, batch_size=POINTS_PER_CHUNK)
-            if len(points) > POINTS_PER_CHUNK
-            else jax.vmap(at)(points)
-        )
+        if len(points) > POINTS_PER_CHUNK:
+            return jax.lax.map(at, points, batch_size=POINTS_PER_CHUNK)
+        return jax.vmap(at)(points)
     return jax.vmap(operator(mean))(points)
 
 

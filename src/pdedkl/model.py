@@ -125,6 +125,8 @@ class Model(Shown, eqx.Module):
             ```
         """
         self.kernel.check(operator)
+        if len(self.kernel.fields) > 1 and not isinstance(self.mean, ZeroMean):
+            raise ValueError(f"Several fields have the prior mean zero: got {self.mean!r}. Leave out `mean`.")
         held = parameters_of(operator)
         for name, parameter in held.items():
             if name in self.coefficients and parameter.positive != (name in self.positive):
@@ -192,7 +194,7 @@ class Model(Shown, eqx.Module):
         if not known(self.log_noise, self.coefficients) or (kernel := self.kernel._in_words()) is None:
             return None
         levels = [f"{name} {level:.3g}" for name, level in self.noise().items()]
-        return f"Model: u is a Gaussian process over {over(self.kernel.layout)}", {
+        return f"Model: {', '.join(self.kernel.fields) or 'u'} is a Gaussian process over {over(self.kernel.layout)}", {
             "kernel": kernel,
             "mean": type(self.mean).__name__,
             "noise": listed(levels) or "known",

@@ -15,7 +15,8 @@ from jaxtyping import Array, Float
 
 from .compilation import library_for
 from .domain import Domain
-from .operators import Operator, Symbol, identity, same
+from .equations import Nonlinear, as_operator
+from .operators import Operator, Row, Symbol, identity, same
 from .operators.base import applied
 from .precision import require_float64
 from .shown import Rows, Shown, known, plural, span
@@ -67,7 +68,7 @@ class Observation(Shown, eqx.Module):
 
     **Arguments:**
 
-    - `operator`: the operator `A`; `identity` for values of `u` itself.
+    - `operator`: the operator `A`; `identity` for values of `u` itself; or a row of several fields, `D(x) @ u + p`.
     - `points`: an array of shape `(n, d)`, all coordinates of the domain in their order.
     - `values`: the `n` values `y`.
     - `noise`: the standard deviation of `ε`, in the units of the values. A number, or one number for each point; `0` or
@@ -94,7 +95,7 @@ class Observation(Shown, eqx.Module):
 
     def __init__(
         self,
-        operator: Operator,
+        operator: Any,
         points: Any,
         values: Any,
         noise: Any = "learned",
@@ -102,6 +103,7 @@ class Observation(Shown, eqx.Module):
         weights: Any = None,
     ) -> None:
         require_float64()
+        operator = as_operator(operator)
         if not isinstance(operator, Operator):
             raise TypeError(f"`operator` needs to be an operator such as identity or Laplacian(x): got {operator!r}.")
         q = as_points(points, operator)
@@ -253,6 +255,14 @@ def as_points(points: Any, operator: Operator, dim: int | None = None) -> np.nda
 
 def _check_operator_at(operator: Operator, q: np.ndarray) -> None:
     """Trace the operator at one point, so that a coefficient of a wrong shape is found before anything is compiled."""
+
+    if isinstance(operator, Nonlinear):
+        jax.eval_shape(operator(jnp.sum), jnp.asarray(q))
+        return
+    if isinstance(operator, Row):
+        for part in operator.operators:
+            _check_operator_at(part, q)
+        return
 
     def symbols(q: Array) -> list[Symbol]:
         return [local.symbol(q) for _, local in operator.local_terms()]

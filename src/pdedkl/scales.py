@@ -23,6 +23,7 @@ from .means import Mean, ZeroMean, observed_mean
 from .observations import Learned, Observation
 from .operators import Operator, parameters_of
 from .operators.base import Identity
+from .operators.rows import by_field
 
 # Each observation implies a size of `u`. Values count as zero up to rounding if their implied size is smaller than the
 # largest one by this factor. Examples are `sin(πx)` at `x = 1` and the Laplacian of a harmonic function.
@@ -166,7 +167,9 @@ def responses(observations: Sequence[Observation]) -> np.ndarray:
     half = np.where(upper > lower, 0.5 * (upper - lower), 1.0)
     waves = np.random.default_rng(0).normal(size=(FUNCTIONS, len(half))) / np.sqrt(len(half)) / half
     some = [np.asarray(item.points)[np.linspace(0, len(item) - 1, PLACES).astype(int)] for item in observations]
-    found = [float(_response(item.operator, q, waves)) for item, q in zip(observations, some)]
+    # Fields are independent, so the squares of their parts add.
+    parts = [tuple(by_field(item.operator, ()).values()) for item in observations]
+    found = [float(np.sqrt(sum(float(_response(A, q, waves)) ** 2 for A in each))) for each, q in zip(parts, some)]
     return np.maximum(found, np.finfo(float).tiny)
 
 

@@ -48,11 +48,16 @@ class Comparison:
     of: str = "fresh values"
 
     @property
+    def inside(self) -> bool:
+        """Whether it is the error of `u`, or of a field, inside."""
+        return self.name.endswith(INSIDE.removeprefix(VALUES))
+
+    @property
     def _limits(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """The ranges of `z` and of the coverage in which error bars hold."""
         if not self.strict:
             return NEARLY_Z, NEARLY_COVERED
-        return Z, COVERED_AS_ESTIMATED if self.name == INSIDE else COVERED
+        return Z, COVERED_AS_ESTIMATED if self.inside else COVERED
 
     @property
     def too_narrow(self) -> bool:
@@ -63,7 +68,7 @@ class Comparison:
     def too_wide(self) -> bool:
         """Whether error bars of `u` are too wide. If those of other operators are, those of `u` can still be right."""
         z, covered = self._limits
-        matters = self.name in (VALUES, INSIDE) and self.error >= ROUNDING and self.claimed >= NARROW_ENOUGH
+        matters = (self.name == VALUES or self.inside) and self.error >= ROUNDING and self.claimed >= NARROW_ENOUGH
         return matters and (self.z_rms < z[0] or self.coverage > covered[1])
 
     @property

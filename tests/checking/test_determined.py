@@ -10,7 +10,7 @@ import pytest
 
 import pdedkl as pk
 from pdedkl.checking import determined
-from pdedkl.checking.determined import LEVEL, interior, left_of_u, level_is_free, undetermined, widened
+from pdedkl.checking.determined import interior, left_of_u, level, level_is_free, undetermined, widened
 from pdedkl.sampling import draw
 
 SQUARE = pk.Domain(x=[(0, 1)] * 2)
@@ -132,7 +132,7 @@ def test_a_free_level_is_seen_in_any_dimension():
     domain = pk.Domain(x=[(0, 1)] * 10)
     x = domain.coordinates("x")
     data = observed((pk.D(x[0]), some(domain.boundary(x), 20)), (pk.Laplacian(x), some(domain.interior, 20)))
-    assert undetermined(domain, data) == (LEVEL,)
+    assert undetermined(domain, data) == (level(),)
     assert level_is_free([(pk.Laplacian(x), np.zeros((1, 10)))])
     assert not level_is_free([(pk.Laplacian(x) + 1.0, np.zeros((1, 10)))])
 

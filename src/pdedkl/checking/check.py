@@ -19,15 +19,16 @@ from ..domain import Domain
 from ..inference import Posterior, condition
 from ..inference.built_in import not_built_in
 from ..inference.calibration import WIDTH, Compared, factor_of
-from ..inference.comparing import clusters, measured, some
+from ..inference.comparing import clusters, measured, name_inside, some
 from ..inference.joint import joint
 from ..inference.residuals import error_inside
-from ..inference.rows import prior_mean
+from ..inference.rows import prior_mean, values_of_fields
 from ..inference.solver import Factorised
 from ..observations import Learned, Observation
+from ..operators import Operator
 from ..scales import responses
 from ..shown import over
-from ..verdicts import INSIDE, ROUNDING, VALUES, Comparison, Verdict
+from ..verdicts import ROUNDING, VALUES, Comparison, Verdict
 from .determined import undetermined
 from .unknowns import variance_by_coefficients
 
@@ -85,19 +86,20 @@ def check(
     inside = problem.interior(n, seed)
     size, error_u = error_of_u(posterior, problem.interior(POINTS_OF_THE_ERROR, seed))
     within = _inside(posterior, fresh, inside, size)
-    comparisons = tuple(_comparison(posterior, item, inside if within is None else None, size) for item in fresh)
-    if within is not None or error_u < ROUNDING:
+    # With several fields there is no one field by which fresh values count.
+    near = None if within or len(values_of_fields(posterior)) > 1 else inside
+    comparisons = tuple(_comparison(posterior, item, near, size) for item in fresh)
+    if within or error_u < ROUNDING:
         # Then it is known what the error bars of `u` are worth, and the others need not be as good.
         comparisons = tuple(replace(item, strict=False) for item in comparisons)
-    if within is not None:
-        comparisons = (within, *comparisons)
-        error_u *= within.z_rms
+    comparisons = (*within, *comparisons)
+    error_u *= max((item.z_rms for item in within), default=1.0)
     off = tuple(text for item in comparisons if (text := item._in_words()))
     unseen, more = _by_coefficients(posterior, inside, size)
     unknown = _unknown_between_points(posterior, fresh, inside) or _at_odds(posterior, fresh, comparisons, inside, size)
     error_u = math.nan if unknown else float(np.hypot(error_u, unseen))
     off = (*off, *more, *unknown, *_widened(posterior))
-    errors_of_u = (error_u, *(item.error for item in comparisons if item.name in (VALUES, INSIDE)))
+    errors_of_u = (error_u, *(item.error for item in comparisons if item.name == VALUES or item.inside))
     cause = "model" if unknown else "rounding" if max(errors_of_u) < ROUNDING else _cause(posterior, fresh, inside)
     status = "undetermined" if open_questions else "not calibrated" if off else "calibrated"
     return Verdict(
@@ -160,11 +162,20 @@ def _left_out(
 
 
 def error_of_u(posterior: Posterior, points: np.ndarray) -> tuple[float, float]:
-    """The size of `u` over the points, and its root mean square error bar relative to that size."""
+    """The size of `u` over the points, and its root mean square error bar relative to that size; the largest of all
+    fields."""
     # The error may be large only in a few corners: many points are needed to find them.
-    u = posterior.predict(points, batch_size=BATCH)
-    size = float(np.sqrt(np.mean(u.mean**2))) or 1.0
-    return size, float(np.sqrt(np.mean(u.variance))) / size
+    found = []
+    for of_field in values_of_fields(posterior):
+        u = posterior.predict(points, of_field, batch_size=BATCH)
+        size = float(np.sqrt(np.mean(u.mean**2))) or 1.0
+        found.append((size, float(np.sqrt(np.mean(u.variance))) / size))
+    return max(size for size, _ in found), max(error for _, error in found)
+
+
+def _variance(posterior: Posterior, places: np.ndarray) -> float:
+    """The mean variance at places, over all fields."""
+    return float(np.mean([posterior.predict(places, A).variance for A in values_of_fields(posterior)]))
 
 
 def _widened(posterior: Posterior) -> tuple[str, ...]:
@@ -192,7 +203,8 @@ def _at_odds(
     highest = max(item.operator.order for item in fresh)
     names = {item.name for item in fresh if item.operator.order == highest and highest}
     missed = max((item.error for item in comparisons if item.name in names), default=0.0)
-    claimed = float(np.quantile(posterior.predict(inside).std, 0.25)) / size
+    each = [posterior.predict(inside, of_field).std for of_field in values_of_fields(posterior)]
+    claimed = max(float(np.quantile(std, 0.25)) for std in each) / size
     if not (missed > MISSED and claimed < AT_ODDS * missed):
         return ()
     return (
@@ -228,9 +240,11 @@ def _unknown_between_points(posterior: Posterior, fresh: Sequence[Observation], 
 
 def _by_coefficients(posterior: Posterior, places: np.ndarray, size: float) -> tuple[float, tuple[str, ...]]:
     """The error of `u` that learned coefficients add, relative to its size; a sentence if error bars hide it."""
+    if not posterior.model.coefficients:
+        return 0.0, ()
     places = places[some(len(places), INSIDE_POINTS)]
     found = float(np.sqrt(np.mean(variance_by_coefficients(posterior, places)))) / size
-    claimed = float(np.sqrt(np.mean(posterior.predict(places).variance))) / size
+    claimed = float(np.sqrt(_variance(posterior, places))) / size
     if not found > HIDDEN * claimed:
         return found, ()
     names = ", ".join(sorted(posterior.model.coefficients))
@@ -279,25 +293,37 @@ def _check_problem(posterior: Posterior, problem: Any) -> None:
 
 def _comparison(posterior: Posterior, fresh: Observation, inside: np.ndarray | None, size_of_u: float) -> Comparison:
     found = posterior.compared(fresh, inside)
-    return _compared(fresh, found, size_of_u, VALUES if fresh.of_values else fresh.name, np.asarray(fresh.points))
+    of_u = fresh.of_values and len(values_of_fields(posterior)) == 1
+    return _compared(fresh, found, size_of_u, VALUES if of_u else fresh.name, np.asarray(fresh.points))
 
 
-def _inside(posterior: Posterior, fresh: Sequence[Observation], places: np.ndarray, size: float) -> Comparison | None:
-    """The error of `u` inside, as fresh values show it, beside its error bars.
+def _inside(
+    posterior: Posterior, fresh: Sequence[Observation], places: np.ndarray, size: float
+) -> tuple[Comparison, ...]:
+    """The error of `u`, or of each field, inside, as fresh values show it, beside its error bars.
 
-    Given the residuals of fresh values, the error is normal: that gives the expected coverage and `z²`. It is `None` if
-    they leave most of the variance of `u` open.
+    Given the residuals of fresh values, the error is normal: that gives the expected coverage and `z²`. A field is left
+    out if they leave most of its variance open.
     """
     if not isinstance(posterior.solver, Factorised) or all(item.of_values for item in fresh):
-        return None
+        return ()
     rows = [_some(item, RESIDUALS) for item in fresh]
-    found = error_inside(posterior, rows, places)
+    fields = values_of_fields(posterior)
+    sizes = [size] if len(fields) == 1 else [_size_of(posterior, operator, places) for operator in fields]
+    found = [_inside_of(posterior, operator, rows, places, own) for operator, own in zip(fields, sizes)]
+    return tuple(item for item in found if item is not None)
+
+
+def _inside_of(
+    posterior: Posterior, operator: Operator, rows: Sequence[Observation], places: np.ndarray, size: float
+) -> Comparison | None:
+    found = error_inside(posterior, rows, places, operator)
     if found.open:
         return None
     squares, claimed = found.squares, found.claimed
     worst = int(np.argmax(squares))
     return Comparison(
-        name=INSIDE,
+        name=name_inside(operator),
         of="places",
         points=len(places),
         size=size,
@@ -308,6 +334,10 @@ def _inside(posterior: Posterior, fresh: Sequence[Observation], places: np.ndarr
         worst=tuple(places[worst].tolist()),
         worst_error=float(np.sqrt(squares[worst])) / size,
     )
+
+
+def _size_of(posterior: Posterior, operator: Operator, places: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(posterior.predict(places, operator).mean ** 2))) or 1.0
 
 
 def _some(item: Observation, count: int) -> Observation:
@@ -345,13 +375,14 @@ def _cause(posterior: Posterior, fresh: Sequence[Observation], inside: np.ndarra
     """
     plain = posterior.uncalibrated()
     lowest = min(item.operator.order for item in fresh)
-    of_u: list[Compared] = [plain.compared(item, inside) for item in fresh if item.operator.order == lowest]
+    near = None if len(values_of_fields(posterior)) > 1 else inside
+    of_u: list[Compared] = [plain.compared(item, near) for item in fresh if item.operator.order == lowest]
     if max(factor_of(c) for c in of_u) > MISFIT:
         return "model"
     if not any(measured(item) for item in posterior.observations):
         return "points"
-    less = _with_a_tenth_of_the_noise(posterior).predict(inside).variance
-    by_noise = np.sqrt(np.mean(less)) < RULED_BY_NOISE * np.sqrt(np.mean(plain.predict(inside).variance))
+    less = _variance(_with_a_tenth_of_the_noise(posterior), inside)
+    by_noise = np.sqrt(less) < RULED_BY_NOISE * np.sqrt(_variance(plain, inside))
     return "noise" if by_noise else "points"
 
 

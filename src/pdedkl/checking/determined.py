@@ -23,6 +23,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from ..domain import TIME, Domain
+from ..equations import Nonlinear
 from ..inference.engines import ClosedForm
 from ..inference.parts import joined
 from ..inference.staged import matrix_of, rows_at
@@ -32,6 +33,8 @@ from ..observations import Observation
 from ..operators import Operator, identity, parameters_of
 from ..operators.base import Identity
 from ..operators.normals import GivenNormals
+from ..operators.rows import constant_in, names_in, value_of
+from ..operators.tabulated import Tabulated
 from ..regions import Piece, Region
 from ..sampling import draw
 
@@ -51,10 +54,14 @@ COVERED = 0.4
 # Points at which operators are applied to a constant.
 FEW = 16
 
-LEVEL = (
-    "No condition fixes the level of u: if u is a solution, u plus a constant is one too. Give a value of u somewhere, "
-    "by Dirichlet on a face or at one point."
-)
+
+def level(name: str = "u") -> str:
+    """What to say where nothing fixes the level of a field."""
+    return (
+        f"No condition fixes the level of {name}: if {name} is a solution, {name} plus a constant is one too. Give a "
+        f"value of {name} somewhere, by Dirichlet on a face or at one point."
+    )
+
 
 Rows = list[tuple[Operator, np.ndarray]]
 BuiltIn = Callable[[np.ndarray], np.ndarray]
@@ -80,12 +87,17 @@ def plain_kernel(domain: Domain, variance: float = 1.0) -> Kernel:
     return ard(domain, variance=variance, lengthscale=max(1.0, float(np.sqrt(domain.dim / 3))))
 
 
-def level_is_free(rows: Rows) -> bool:
-    """Whether all operators are zero on constants, so that the data do not change if a constant is added to `u`."""
+def level_is_free(rows: Rows, field: str | None = None) -> bool:
+    """Whether all operators are zero on constants, so that the data do not change if a constant is added to `u`.
+
+    With several fields it is the constant in one of them.
+    """
+    constant: Any = (lambda q: jnp.ones(())) if field is None else constant_in(field)
     for operator, points in rows:
         some = jnp.asarray(points[:: max(1, len(points) // FEW)][:FEW])
-        if np.any(np.asarray(jax.vmap(operator(lambda q: jnp.ones(())))(some))):
-            return False
+        for row in operator.rows if isinstance(operator, Nonlinear) else (operator,):
+            if np.any(np.asarray(jax.vmap(row(constant))(some))):
+                return False
     return True
 
 
@@ -94,7 +106,7 @@ def _by_data(domain: Domain, data: Sequence[Observation]) -> tuple[str, ...]:
     if all(item.of_values for item in data) or parameters_of(operators):
         return ()
     if level_is_free([(item.operator, np.asarray(item.points)) for item in data]):
-        return (LEVEL,)
+        return (level(),)
     if not _can_tell(domain, operators):
         return ()
     highest = max(operator.order for operator in operators)
@@ -131,8 +143,8 @@ def _as_stated(domain: Domain, item: Observation, equation: bool, boxed: bool) -
 
 
 def _at_its_points_alone(operator: Operator) -> bool:
-    """Whether an operator is known only at its own points, by a list of normals."""
-    given = lambda node: isinstance(node, GivenNormals)
+    """Whether an operator is known only at its own points, by a list of normals or of coefficients."""
+    given = lambda node: isinstance(node, GivenNormals | Tabulated)
     return any(map(given, jax.tree.leaves(operator, is_leaf=given)))
 
 
@@ -194,24 +206,36 @@ def _left_open(domain: Domain, stated: Rows, places: np.ndarray, dense: bool = T
     If the rows are not dense, much may be left because they are few. So they are compared with as many on the faces.
     """
     rng, all_faces = np.random.default_rng(1), _faces(domain)
+    fields = names_in([operator for operator, _ in stated])
     few = sum(len(points) for operator, points in stated if operator.order < max(op.order for op, _ in stated))
     count = ROWS if dense else min(ROWS, max(1, few // len(all_faces)))
     faces = np.concatenate([draw(face, count, rng, "sobol") for face in all_faces])
-    left, with_faces = left_of_u(domain, stated, faces, places)
-    many_times = left > TIMES * with_faces
-    if (left > VAST or (left > OPEN and many_times)) if dense else (left > VAST and many_times):
-        return [
-            f"The equation and conditions leave u open: {left:.1%} of a smooth function of its size would go "
-            f"unnoticed ({with_faces:.1g} of it if u were known on all faces). Add conditions, or measurements of u, "
-            "where there are none."
-        ]
-    return []
+    found = []
+    for name in fields or ("u",):
+        of_field = value_of(name) if fields else identity
+        left, with_faces = left_of_u(domain, stated, faces, places, of_field, fields)
+        many_times = left > TIMES * with_faces
+        if (left > VAST or (left > OPEN and many_times)) if dense else (left > VAST and many_times):
+            found.append(
+                f"The equation and conditions leave {name} open: {left:.1%} of a smooth function of its size would go "
+                f"unnoticed ({with_faces:.1g} of it if {name} were known on all faces). Add conditions, or "
+                f"measurements of {name}, where there are none."
+            )
+    return found
 
 
-def left_of_u(domain: Domain, stated: Rows, faces: np.ndarray, places: np.ndarray) -> tuple[float, float]:
+def left_of_u(
+    domain: Domain,
+    stated: Rows,
+    faces: np.ndarray,
+    places: np.ndarray,
+    of_field: Operator = identity,
+    fields: Sequence[str] = (),
+) -> tuple[float, float]:
     """The standard deviation of `u` at the places, relative to the prior: with the stated rows, and with faces too."""
-    operators, points = zip(*stated, (identity, faces))
-    gram, cross = _covariances(plain_kernel(domain), operators, points, places)
+    operators, points = zip(*stated, (of_field, faces))
+    kernel = of_each(plain_kernel(domain), fields)
+    gram, cross = _covariances(kernel, operators, points, places, of_field)
     size = np.sqrt(np.maximum(np.diagonal(gram), np.finfo(float).tiny))
     gram, cross = gram / np.outer(size, size), cross / size
 
@@ -224,11 +248,11 @@ def left_of_u(domain: Domain, stated: Rows, faces: np.ndarray, places: np.ndarra
 
 
 def _covariances(
-    kernel: Kernel, operators: Sequence[Operator], points: Sequence[np.ndarray], places: np.ndarray
+    kernel: Kernel, operators: Sequence[Operator], points: Sequence[np.ndarray], places: np.ndarray, of_field: Operator
 ) -> tuple[np.ndarray, np.ndarray]:
     """The prior covariances of all rows, and those of `u` at the places with them."""
     engine = ClosedForm()
-    pairs = [*zip(operators, points), (identity, places)]
+    pairs = [*zip(operators, points), (of_field, places)]
     sections = [rows_at(engine, kernel, operator, q) for operator, q in pairs]
     gram = matrix_of(*joined(engine, engine.parameters(kernel), sections))
     n = len(gram) - len(places)
@@ -259,4 +283,11 @@ def _faces(domain: Domain) -> list[Region]:
 
 def widened(model: Model, domain: Domain, variance: float) -> Model:
     """The model with the plain kernel added, so that error bars are as wide as what is not determined."""
-    return eqx.tree_at(lambda m: m.kernel, model, model.kernel + plain_kernel(domain, variance))
+    wide = of_each(plain_kernel(domain, variance), model.kernel.fields)
+    return eqx.tree_at(lambda m: m.kernel, model, model.kernel + wide)
+
+
+def of_each(kernel: Kernel, fields: Sequence[str]) -> Kernel:
+    """The same kernel for each of several fields, independent of the others."""
+    parts = [kernel.of(name) for name in fields] or [kernel]
+    return Kernel(tuple(part for one in parts for part in one.components))

@@ -12,13 +12,13 @@ import numpy as np
 
 from ..compilation import compiled_quickly
 from ..observations import Learned, Observation, check_observations
-from ..operators import identity, same
+from ..operators import Operator, Row, identity, same
 from ..verdicts import INSIDE
 from .calibration import Calibration, Compared, Probes, factor_of, factors_of, votes
 from .cholesky import inverse, left_out
 from .joint import Joint, joint
 from .residuals import error_given
-from .rows import ROUNDING
+from .rows import ROUNDING, values_of_fields
 from .solver import Factorised
 
 if TYPE_CHECKING:
@@ -43,8 +43,9 @@ class Cause(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """Places inside, and errors of `u` there."""
+    """Places inside, and errors of `u`, or of a field, there."""
 
+    operator: Operator
     places: np.ndarray
     errors: np.ndarray
 
@@ -84,16 +85,13 @@ class Comparing:
         inside = np.asarray(source[0].points if source else np.zeros((0, self.model.kernel.dim)))
         noisy = [any(float(np.max(o.noise_variance({}))) > 0 for o in c.fresh if not o.noise_name) for c in causes]
         only_values = all(item.of_values for cause in causes for item in cause.fresh)
-        split, error = plain._split(causes, inside[:0] if only_values or any(noisy) else inside)
+        split, errors = plain._split(causes, inside[:0] if only_values or any(noisy) else inside)
         count = len(split.calibration.causes)
         first = count - len(causes)
-        compared = [
-            split._of_cause(first + k, cause, count, inside if len(inside) else None) for k, cause in enumerate(causes)
-        ]
-        if error is not None:
-            parts = split._predicted(error.places, identity)
-            weight = np.ones(len(error.places))
-            compared.insert(0, Compared(error.errors, parts.by_cause, parts.rounding, weight, SLACK_INSIDE))
+        # Where there are several fields, there is no one field by which values count.
+        near = inside if len(inside) and len(values_of_fields(self)) == 1 else None
+        compared = [split._of_cause(first + k, cause, count, near) for k, cause in enumerate(causes)]
+        compared = [*(split._of_inside(error) for error in errors), *compared]
         wide = [bool(cause.left_out) or noise or not narrow for cause, noise in zip(causes, noisy)]
         least = [0.0 if narrow else 1.0] * first + [1.0 if only_wider else 0.0 for only_wider in wide]
         names = ["fresh values"] + ["left-out values"] * any(cause.left_out for cause in causes)
@@ -208,15 +206,21 @@ class Comparing:
             for i, item in enumerate(self.observations)
             if not any(_alike(item, other) for other in fresh)
         ]
-        of_u = tuple(item for item in fresh if item.of_values)
+        of_u: dict[str, tuple[Observation, ...]] = {}
+        for item in fresh:
+            if item.of_values:
+                name = str(item.operator) if isinstance(item.operator, Row) else "u"
+                of_u[name] = (*of_u.get(name, ()), item)
         others = [Cause(item.name, (item,), ()) for item in fresh if not item.of_values]
         order = lambda cause: max([o.operator.order for o in cause.fresh], default=-1)
-        return [*data, *([Cause("u", of_u, ())] if of_u else []), *sorted(others, key=order)]
+        values = [Cause(name, items, ()) for name, items in of_u.items()]
+        return [*data, *values, *sorted(others, key=order)]
 
-    def _split(self: Any, causes: Sequence[Cause], inside: np.ndarray) -> tuple[Posterior, Inside | None]:
+    def _split(self: Any, causes: Sequence[Cause], inside: np.ndarray) -> tuple[Posterior, list[Inside]]:
         """This posterior with probes for each cause and all factors one, and the errors of `u` inside.
 
-        Values of `u` inside are a cause of their own, the first, if fresh values tell how large their errors are.
+        Values of `u` inside are a cause of their own, the first, if fresh values tell how large their errors are. With
+        several fields this holds for each.
         """
         items = [(k, item) for k, cause in enumerate(causes) for item in self._items(cause)]
         totals = [sum(map(len, self._items(cause))) for cause in causes]
@@ -226,19 +230,23 @@ class Comparing:
         index = [np.arange(i, j) for i, j in pairwise(ends)]
         inside = inside if len(inside) > 1 else inside[:0]
         held = np.isin(np.arange(len(inside)), some(len(inside), min(PROBES, len(inside) // 2)))
-        found = joint(self, [*rows, *((identity, inside[held]), (identity, inside[~held]))[: 2 * bool(len(inside))]])
+        targets = values_of_fields(self) if len(inside) else []
+        places = [(operator, part) for operator in targets for part in (inside[held], inside[~held])]
+        found = joint(self, [*rows, *places])
         probes = [(k, op, points[::2], at[::2]) for (k, _), (op, points), at in zip(items, rows, index)]
-        names, error = tuple(cause.name for cause in causes), None
-        if len(inside):
-            fresh = [
-                (at, np.asarray(item.values)[part])
-                for (k, item), part, at in zip(items, parts, index)
-                if causes[k].fresh
-            ]
-            error = _errors_inside(found, fresh, inside[~held])
-        if error is not None:
-            probes.insert(0, (-1, identity, inside[held], ends[-1] + np.arange(held.sum())))
-            names = (INSIDE, *names)
+        names: list[str] = [cause.name for cause in causes]
+        fresh = [
+            (at, np.asarray(item.values)[part]) for (k, item), part, at in zip(items, parts, index) if causes[k].fresh
+        ]
+        errors: list[Inside] = []
+        for number, operator in reversed(list(enumerate(targets))):
+            of_held = ends[-1] + number * len(inside) + np.arange(held.sum())
+            last = ends[-1] + number * len(inside) + np.arange(held.sum(), len(inside))
+            error = _errors_inside(found, fresh, operator, inside[~held], last)
+            if error is not None:
+                errors.insert(0, error)
+                probes.insert(0, (number - len(targets), operator, inside[held], of_held))
+                names.insert(0, name_inside(operator))
         numbers, operators, points, at = zip(*probes)
         counts = tuple(sum(len(q) for k, q in zip(numbers, points) if k == number) for number in sorted({*numbers}))
         chosen = np.concatenate(at)
@@ -249,8 +257,12 @@ class Comparing:
             jnp.asarray(found.factor(chosen)),
             counts,
         )
-        calibration = Calibration(jnp.ones(len(names)), made, names, "nothing yet")
-        return dataclasses.replace(self, calibration=calibration), error
+        calibration = Calibration(jnp.ones(len(names)), made, tuple(names), "nothing yet")
+        return dataclasses.replace(self, calibration=calibration), errors
+
+    def _of_inside(self: Any, error: Inside) -> Compared:
+        parts = self._predicted(error.places, error.operator)
+        return Compared(error.errors, parts.by_cause, parts.rounding, np.ones(len(error.places)), SLACK_INSIDE)
 
     def _items(self: Any, cause: Cause) -> tuple[Observation, ...]:
         return cause.fresh or tuple(self.observations[i] for i in cause.left_out)
@@ -290,7 +302,8 @@ def _alike(item: Observation, fresh: Observation) -> bool:
 
     Fresh values of conditions say nothing about sensors: those have a name of their own.
     """
-    alike = (item.of_values and fresh.of_values) or same(item.operator, fresh.operator)
+    values = item.of_values and fresh.of_values and not isinstance(item.operator, Row)
+    alike = values or same(item.operator, fresh.operator)
     return alike and (item.name == fresh.name or not measured(item))
 
 
@@ -321,12 +334,23 @@ def clusters(points: np.ndarray) -> list[np.ndarray]:
     return parts
 
 
-def _errors_inside(found: Joint, fresh: Sequence[tuple[np.ndarray, np.ndarray]], places: np.ndarray) -> Inside | None:
-    """Errors of `u` at places, the last rows, as residuals of fresh values show them; `None` if these tell too little.
+def name_inside(operator: Operator) -> str:
+    """What errors of a field inside are called."""
+    return f"{operator} inside" if isinstance(operator, Row) else INSIDE
+
+
+def _errors_inside(
+    found: Joint,
+    fresh: Sequence[tuple[np.ndarray, np.ndarray]],
+    operator: Operator,
+    places: np.ndarray,
+    last: np.ndarray,
+) -> Inside | None:
+    """Errors of `u` at places, the rows `last`, as residuals of fresh values show them; `None` if these tell too
+    little.
 
     What the residuals leave is drawn at random, in proportion to the errors that they show.
     """
-    last = np.arange(len(found.mean) - len(places), len(found.mean))
     rows = found.of(np.concatenate([*(at for at, _ in fresh), last]))
     claimed = np.maximum(np.diagonal(rows.covariance), 0.0) + ROUNDING * rows.prior
     shown = error_given(rows, np.concatenate([values for _, values in fresh]), claimed[-len(places) :])
@@ -334,4 +358,4 @@ def _errors_inside(found: Joint, fresh: Sequence[tuple[np.ndarray, np.ndarray]],
         return None
     factor = np.sqrt(np.mean(shown.mean**2) / np.mean(np.maximum(shown.claimed - shown.left, 0.0)))
     draws = np.random.default_rng(0).normal(size=len(places))
-    return Inside(places, shown.mean + factor * np.sqrt(shown.left) * draws)
+    return Inside(operator, places, shown.mean + factor * np.sqrt(shown.left) * draws)

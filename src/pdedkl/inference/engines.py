@@ -8,8 +8,8 @@ engine's `parameters`, so that the derivative rule of the evidence can pull grad
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable
-from functools import reduce
+from collections.abc import Callable, Iterable
+from functools import partial, reduce
 from itertools import product
 from typing import Any
 
@@ -40,7 +40,9 @@ class Engine(eqx.Module):
         """The prior variance of each row."""
 
     @abc.abstractmethod
-    def with_value(self, kernel: Kernel, q: Float[Array, " d"], rows: Any) -> Float[Array, " n"]:
+    def with_value(
+        self, kernel: Kernel, q: Float[Array, " d"], rows: Any, field: str | None = None
+    ) -> Float[Array, " n"]:
         """The covariance of `u(q)` with each row, as a function of `q` that differentiates in either mode."""
 
 
@@ -72,9 +74,11 @@ class ClosedForm(Engine):
     def diagonal(self, parameters: tuple[BaseKernel, ...], rows: Any) -> Float[Array, " n"]:
         return sum_of(base.paired(a, b) for base, jets in zip(parameters, rows) for a, b in _pairs(jets, jets))
 
-    def with_value(self, kernel: Kernel, q: Float[Array, " d"], rows: Any) -> Float[Array, " n"]:
+    def with_value(
+        self, kernel: Kernel, q: Float[Array, " d"], rows: Any, field: str | None = None
+    ) -> Float[Array, " n"]:
         def one(component: Component, jets: LatentJet) -> Array:
-            jet = component.value_at(q)
+            jet = component.value_at(q, field)
             return jax.vmap(lambda other: component.base.pair(jet, other))(jets)
 
         return sum_of(one(component, a) for component, jets in zip(kernel.components, rows) for a in terms_of(jets))
@@ -112,16 +116,33 @@ class Autodiff(Engine):
         return OperatorRows(points, repeated, static)
 
     def block(self, parameters: Kernel, left: OperatorRows, right: OperatorRows) -> Float[Array, "m n"]:
-        def pair(a: OperatorRows, b: OperatorRows) -> Array:
-            return a.observe(lambda q: b.observe(lambda q_: parameters(q, q_)))
-
-        return jax.vmap(lambda a: jax.vmap(lambda b: pair(a, b))(right))(left)
+        return jax.vmap(lambda a: jax.vmap(lambda b: _observed(parameters, a, b))(right))(left)
 
     def diagonal(self, parameters: Kernel, rows: OperatorRows) -> Float[Array, " n"]:
-        return jax.vmap(lambda a: a.observe(lambda q: a.observe(lambda q_: parameters(q, q_))))(rows)
+        return jax.vmap(lambda a: _observed(parameters, a, a))(rows)
 
-    def with_value(self, kernel: Kernel, q: Float[Array, " d"], rows: OperatorRows) -> Float[Array, " n"]:
-        return jax.vmap(lambda a: a.observe(lambda q_: kernel(q, q_)))(rows)
+    def with_value(
+        self, kernel: Kernel, q: Float[Array, " d"], rows: OperatorRows, field: str | None = None
+    ) -> Float[Array, " n"]:
+        return jax.vmap(lambda a: a.observe(_of_each(kernel, lambda other, q_: kernel.between(field, q, other, q_))))(
+            rows
+        )
+
+
+def _observed(kernel: Kernel, a: OperatorRows, b: OperatorRows) -> Array:
+    """`A A' k(q, q')` for two rows."""
+
+    def with_second(field: str | None, q: Array) -> Array:
+        return b.observe(_of_each(kernel, lambda other, q_: kernel.between(field, q, other, q_)))
+
+    return a.observe(_of_each(kernel, with_second))
+
+
+def _of_each(kernel: Kernel, function: Callable[[str | None, Array], Array]) -> Any:
+    """A function of the point for each field, by name; a single one where there is one field."""
+    if len(kernel.fields) > 1:
+        return {name: partial(function, name) for name in kernel.fields}
+    return partial(function, kernel.fields[0] if kernel.fields else None)
 
 
 def engine_of(name: str) -> Engine:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..domain import Domain
+from ..equations import as_operator
 from ..kernels import Kernel
 from ..model import Model
 from ..observations import Observation, as_points
@@ -101,13 +102,13 @@ class Posterior(Comparing, Shown, eqx.Module):
         noise = [item.noise_variance(self.model.log_noise) for item in self.observations]
         return Gram(self.engine, self.engine.parameters(self.model.kernel), self.sections, jnp.concatenate(noise))
 
-    def predict(self, points: Any, operator: Operator = identity, *, batch_size: int | None = None) -> Prediction:
+    def predict(self, points: Any, operator: Any = identity, *, batch_size: int | None = None) -> Prediction:
         """Mean and variance of `A u` at points, without the noise of measurements.
 
         **Arguments:**
 
         - `points`: an array of shape `(n, d)`.
-        - `operator`: the operator `A`; `u` itself by default.
+        - `operator`: the operator `A`; `u` itself by default. Of several fields, a field or a row of them.
         - `batch_size`: how many points are computed at once, to bound the memory; chosen by default.
 
         **Returns:** a `Prediction`.
@@ -119,6 +120,7 @@ class Posterior(Comparing, Shown, eqx.Module):
         """
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"`batch_size` needs to be at least 1: got {batch_size}.")
+        operator = as_operator(operator)
         found = self._predicted(points, operator, batch_size)
         names, what = self.model.kernel.names, applied(operator)
         return Prediction(found.mean, found.variance + found.rounding, found.clamped, found.points, names, what)
@@ -126,9 +128,9 @@ class Posterior(Comparing, Shown, eqx.Module):
     def covariance(
         self,
         points: Any,
-        operator: Operator = identity,
+        operator: Any = identity,
         other_points: Any = None,
-        other_operator: Operator | None = None,
+        other_operator: Any = None,
     ) -> np.ndarray:
         """The posterior covariance of `A u` at some points with `B u` at others.
 
@@ -146,13 +148,14 @@ class Posterior(Comparing, Shown, eqx.Module):
             covariance = posterior.covariance(points[:3], pk.identity, points[:2], heat)
             ```
         """
-        other = operator if other_operator is None else other_operator
+        operator = as_operator(operator)
+        other = operator if other_operator is None else as_operator(other_operator)
         q = self._points(points, operator)
         q_ = self._points(points if other_points is None else other_points, other)
         check_fits(max(len(q), len(q_)), 2, "points to predict jointly")
         return rows.covariance(self, operator, q, other, q_)
 
-    def sample(self, key: PRNGKeyArray, points: Any, operator: Operator = identity, *, count: int = 1) -> np.ndarray:
+    def sample(self, key: PRNGKeyArray, points: Any, operator: Any = identity, *, count: int = 1) -> np.ndarray:
         """Joint draws of `A u` at points.
 
         **Arguments:**
@@ -169,6 +172,7 @@ class Posterior(Comparing, Shown, eqx.Module):
             draws = posterior.sample(jax.random.key(0), points[:4], count=10)
             ```
         """
+        operator = as_operator(operator)
         q = self._points(points, operator)
         check_fits(q.shape[0], 3, "points to draw jointly")
         mean = self.predict(q, operator).mean
@@ -177,12 +181,13 @@ class Posterior(Comparing, Shown, eqx.Module):
         root = vectors * jnp.sqrt(jnp.maximum(eigenvalues, 0.0))
         return mean + np.asarray(jax.random.normal(key, (count, q.shape[0])) @ root.T)
 
-    def mean(self, q: Float[Array, " d"]) -> Float[Array, ""]:
+    def mean(self, q: Float[Array, " d"], field: str | None = None) -> Float[Array, ""]:
         """The posterior mean of `u` at one point, as a function that JAX can differentiate.
 
         **Arguments:**
 
         - `q`: a point.
+        - `field`: the name of a field, if there are several.
 
         **Returns:** a number.
 
@@ -191,15 +196,19 @@ class Posterior(Comparing, Shown, eqx.Module):
             slope = jax.grad(posterior.mean)(jnp.asarray(points[0]))
             ```
         """
-        return self.model.mean(q) + jnp.dot(self._with_data(q, self.sections), self.alpha)
+        return self.model.mean(q) + jnp.dot(self._with_data(q, self.sections, self._field(field)), self.alpha)
 
-    def kernel(self, q: Float[Array, " d"], q_: Float[Array, " d"]) -> Float[Array, ""]:
+    def kernel(
+        self, q: Float[Array, " d"], q_: Float[Array, " d"], field: str | None = None, other: str | None = None
+    ) -> Float[Array, ""]:
         """The posterior covariance of `u` at two points, as a function that JAX can differentiate.
 
         **Arguments:**
 
         - `q`: a point.
         - `q_`: another point.
+        - `field`: the name of the field at `q`, if there are several.
+        - `other`: the name of that at `q_`; by default the same.
 
         **Returns:** a number.
 
@@ -208,8 +217,9 @@ class Posterior(Comparing, Shown, eqx.Module):
             covariance = posterior.kernel(jnp.asarray(points[0]), jnp.asarray(points[1]))
             ```
         """
-        left, right = self._with_data(q, self.sections), self._with_data(q_, self.sections)
-        plain = self.model.kernel(q, q_) - jnp.dot(left, self.solver.solve(self.gram, right))
+        one, two = self._field(field), self._field(field if other is None else other)
+        left, right = self._with_data(q, self.sections, one), self._with_data(q_, self.sections, two)
+        plain = self.model.kernel.between(one, q, two, q_) - jnp.dot(left, self.solver.solve(self.gram, right))
         if self.calibration is None:
             return plain
         plain = self.calibration.factors[-1] ** 2 * plain
@@ -217,9 +227,10 @@ class Posterior(Comparing, Shown, eqx.Module):
             return plain
         pairs = zip(probes.operators, probes.points)
         sections = tuple(self.engine.rows(self.model.kernel, self.model.bound(op), points) for op, points in pairs)
-        with_probes = [self._with_data(p, sections) - probes.solved.T @ k for p, k in ((q, left), (q_, right))]
-        one, other = half_solve(probes.factor, jnp.stack(with_probes, axis=1)).T
-        return plain + jnp.dot(self.calibration.weights() * one, other)
+        sides = ((q, one, left), (q_, two, right))
+        with_probes = [self._with_data(p, sections, name) - probes.solved.T @ k for p, name, k in sides]
+        whitened, others = half_solve(probes.factor, jnp.stack(with_probes, axis=1)).T
+        return plain + jnp.dot(self.calibration.weights() * whitened, others)
 
     def check(self, problem: Any, n: int = 500, seed: int = 0) -> Verdict:
         """Compare with fresh values of the source and of the conditions, and judge the result. No exact solution is
@@ -275,7 +286,7 @@ class Posterior(Comparing, Shown, eqx.Module):
         """
         from ..reports.slices import plotted
 
-        return plotted(self, coordinates, at, operator, exact, domain, level)
+        return plotted(self, coordinates, at, as_operator(operator), exact, domain, level)
 
     def save(self, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
         """Write everything that predictions need to one file, as data. `pdedkl.load(path)` gives the same bits again.
@@ -330,7 +341,8 @@ class Posterior(Comparing, Shown, eqx.Module):
             found["verdict"] = self.verdict.headline()
         if self.training is not None:
             found["training"] = self.training._in_words()
-        return f"Posterior of u over {over(self.model.kernel.layout)}, from {len(self.alpha)} values", found
+        fields = ", ".join(self.model.kernel.fields) or "u"
+        return f"Posterior of {fields} over {over(self.model.kernel.layout)}, from {len(self.alpha)} values", found
 
     def _predicted(self, points: Any, operator: Operator, batch_size: int | None = None) -> PredictedParts:
         """Mean and variance of `A u` at points, the variance also by its causes."""
@@ -362,9 +374,19 @@ class Posterior(Comparing, Shown, eqx.Module):
         parts[-1] += np.maximum(total - np.sum(parts, axis=0), 0.0)
         return mean, np.asarray(self.calibration.factors)[:, None] ** 2 * parts, rounding, clamped
 
-    def _with_data(self, q: Array, sections: tuple[Any, ...]) -> Array:
+    def _with_data(self, q: Array, sections: tuple[Any, ...], field: str | None = None) -> Array:
         """The prior covariances of `u(q)` with rows."""
-        return jnp.concatenate([self.engine.with_value(self.model.kernel, q, rows) for rows in sections])
+        return jnp.concatenate([self.engine.with_value(self.model.kernel, q, rows, field) for rows in sections])
+
+    def _field(self, field: Any) -> str | None:
+        """The name of a field of the model; `None` for one without a name."""
+        names = self.model.kernel.fields
+        if field is None and len(names) > 1:
+            raise ValueError(f"There are several fields: give one of {', '.join(names)}.")
+        if field is not None and str(field) not in names:
+            known = ", ".join(names) or "one field without a name"
+            raise ValueError(f"The field {field} is not known here: there is {known}.")
+        return str(field) if field is not None else names[0] if names else None
 
     def _points(self, points: Any, operator: Operator) -> np.ndarray:
         if not isinstance(operator, Operator):

@@ -19,7 +19,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import ndtr
 
 from ..observations import Observation
-from ..operators import identity
+from ..operators import Operator, identity
 from .calibration import WIDTH
 from .joint import Joint, joint
 from .rows import ROUNDING
@@ -57,12 +57,14 @@ class ErrorInside(NamedTuple):
         return float(np.mean(ndtr((width - self.mean) / s) - ndtr((-width - self.mean) / s)))
 
 
-def error_inside(posterior: Any, fresh: Sequence[Observation], places: np.ndarray) -> ErrorInside:
+def error_inside(
+    posterior: Any, fresh: Sequence[Observation], places: np.ndarray, operator: Operator = identity
+) -> ErrorInside:
     """The error of `u` at places, from the residuals of fresh values, with covariances as the posterior has them."""
     calibration = posterior.calibration
     probes = None if calibration is None else calibration.probes
     first = [] if probes is None else list(zip(probes.operators, probes.points))
-    rows = [*first, *((item.operator, item.points) for item in fresh), (identity, places)]
+    rows = [*first, *((item.operator, item.points) for item in fresh), (operator, places)]
     found = joint(posterior.uncalibrated(), rows)
     covariance, start = found.covariance, sum(len(points) for _, points in first)
     if calibration is not None:
@@ -72,7 +74,7 @@ def error_inside(posterior: Any, fresh: Sequence[Observation], places: np.ndarra
         covariance = covariance + (v.T * np.asarray(calibration.weights())) @ v
     kept = found._replace(covariance=covariance).of(np.arange(start, len(covariance)))
     values = np.concatenate([np.asarray(item.values) for item in fresh])
-    return error_given(kept, values, posterior.predict(places).variance)
+    return error_given(kept, values, posterior.predict(places, operator).variance)
 
 
 def error_given(rows: Joint, values: np.ndarray, claimed: np.ndarray) -> ErrorInside:

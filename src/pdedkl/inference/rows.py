@@ -10,7 +10,8 @@ from jaxtyping import Array, Float
 
 from ..compilation import compiled, compiled_quickly
 from ..means import ZeroMean, observed_mean
-from ..operators import Operator
+from ..operators import Operator, identity
+from ..operators.rows import value_of
 from .calibration import Probes
 from .cholesky import half_solve
 from .parts import Layout, Part, joined
@@ -60,6 +61,12 @@ def data_of(posterior: Any) -> Data:
     probes: Probes | None = None if calibration is None else calibration.probes
     rows = _joined(posterior, posterior.sections)
     return Data(rows, None if probes is None else _joined(posterior, tuple(probe_rows(posterior, probes))))
+
+
+def values_of_fields(posterior: Any) -> list[Operator]:
+    """The values of each field; of `u` where there is one."""
+    names = posterior.model.kernel.fields
+    return [value_of(name) for name in names] if len(names) > 1 else [identity]
 
 
 def test_rows(posterior: Any, *rows: tuple[Operator, Any]) -> Joined:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -13,12 +14,13 @@ from jaxtyping import Array, Float
 
 from ..domain import Domain, Layout
 from ..embeddings import Embedding, IdentityEmbedding, LatentJet, Normalisation, push_forward
-from ..operators import Operator, Vanishing, identity
+from ..operators import Operator, Row, Vanishing, identity
 from ..operators.base import translated
 from ..precision import require_float64
 from ..shown import Rows, Shown, known, over, plural, span
 from .covariance import covariance, covariances
 from .groups import sum_over_groups
+from .mixing import Mixing, mixing_of
 from .profiles import Profile, SquaredExponential
 
 Groups = tuple[tuple[int, ...], ...]
@@ -88,6 +90,7 @@ class Component(Shown, eqx.Module):
     - `variance`: `σ²`, one number, or one for each group.
     - `lengthscale`: one number, or one for each latent coordinate.
     - `multiplier`: the function `μ`, zero on faces and spheres where `u` is known to be zero.
+    - `mixing`: the fields that this term is part of, and its weights there; `Kernel.of` sets it.
 
     !!! example
         ```python
@@ -101,6 +104,7 @@ class Component(Shown, eqx.Module):
     log_lengthscale: Float[Array, " h"]
     normalisation: Normalisation
     multiplier: Vanishing | None = None
+    mixing: Mixing | None = None
 
     def __init__(
         self,
@@ -111,6 +115,7 @@ class Component(Shown, eqx.Module):
         variance: Numbers = 1.0,
         lengthscale: Numbers = 1.0,
         multiplier: Vanishing | None = None,
+        mixing: Mixing | None = None,
     ) -> None:
         require_float64()
         if not isinstance(embedding, Embedding):
@@ -133,6 +138,7 @@ class Component(Shown, eqx.Module):
         )
         self.log_lengthscale = _positive_log("lengthscale", lengthscale, h)
         self.multiplier = multiplier
+        self.mixing = mixing
 
     @property
     def latent_dim(self) -> int:
@@ -146,7 +152,7 @@ class Component(Shown, eqx.Module):
 
         **Arguments:**
 
-        - `operator`: the operator `A`, of order two or less.
+        - `operator`: the operator `A`, of order two or less; or a row of several fields.
         - `points`: an array of shape `(n, d)`.
         - `move`: a vector `s`, to get the jets of `u ↦ A u(· + s)`: coefficients at `q`, everything else at `q + s`.
 
@@ -159,6 +165,8 @@ class Component(Shown, eqx.Module):
             ```
         """
 
+        if self.mixing is not None:
+            operator = self.mixing.seen(operator)
         if self.multiplier is not None:
             inner = self.multiplier * identity
             operator = operator @ (inner if move is None else translated(inner, move))
@@ -195,12 +203,31 @@ class Component(Shown, eqx.Module):
         found = self.base(self.latent(q), self.latent(q_))
         return found if self.multiplier is None else self.multiplier(q) * self.multiplier(q_) * found
 
-    def value_at(self, q: Array) -> LatentJet:
+    def weight(self, field: str | None) -> Array:
+        """The weight with which this term enters a field.
+
+        **Arguments:**
+
+        - `field`: its name; `None` for the only one.
+
+        **Returns:** a number.
+
+        !!! example
+            ```python
+            assert pk.ard(domain).of("u").components[0].weight("v") == 0.0
+            ```
+        """
+        if self.mixing is None:
+            return jnp.ones(())
+        return self.mixing.weight(self.mixing.names[0] if field is None else field)
+
+    def value_at(self, q: Array, field: str | None = None) -> LatentJet:
         """The jet of `u` itself at one point, as a function of the point that differentiates in either mode.
 
         **Arguments:**
 
         - `q`: a point.
+        - `field`: the name of a field, if there are several.
 
         **Returns:** a `LatentJet`.
 
@@ -210,6 +237,7 @@ class Component(Shown, eqx.Module):
             ```
         """
         factor = jnp.ones(()) if self.multiplier is None else self.multiplier(q)
+        factor = factor if self.mixing is None else self.weight(field) * factor
         return LatentJet(self.latent(q), factor, None, None)
 
     def _in_words(self) -> str | None:
@@ -222,7 +250,8 @@ class Component(Shown, eqx.Module):
             of = f"{plural(self.latent_dim, 'feature')} of {type(self.embedding).__name__}"
         groups = f" in {len(self.base.groups)} groups" if len(self.base.groups) > 1 else ""
         profile = str(self.base.profile).split("(")[0]
-        return f"{profile} of {of}{groups}" + (", zero on faces" if self.multiplier is not None else "")
+        where = ", zero on faces" if self.multiplier is not None else ""
+        return f"{profile} of {of}{groups}{where}" + (f", in {self.mixing}" if self.mixing is not None else "")
 
     def _described(self) -> tuple[str, Rows] | None:
         if (text := self._in_words()) is None:
@@ -249,6 +278,13 @@ class Kernel(Shown, eqx.Module):
 
     components: tuple[Component, ...]
 
+    def __check_init__(self) -> None:
+        if len({part.mixing is None for part in self.components}) > 1:
+            raise ValueError(
+                "A kernel is one of named fields or of none: say of which fields each part is, as in "
+                "ard(domain).of(u) + ard(domain).of(v)."
+            )
+
     def __add__(self, other: Kernel) -> Kernel:
         if not isinstance(other, Kernel):
             return NotImplemented
@@ -258,7 +294,60 @@ class Kernel(Shown, eqx.Module):
 
     def __call__(self, q: Float[Array, " d"], q_: Float[Array, " d"]) -> Float[Array, ""]:
         """`k(q, q')`, as a function that JAX can differentiate any number of times."""
-        return sum((component(q, q_) for component in self.components[1:]), self.components[0](q, q_))
+        return self.between(None, q, None, q_)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the fields that it is the covariance of; none if there is one without a name."""
+        parts = [part.mixing.names for part in self.components if part.mixing is not None]
+        return tuple(dict.fromkeys(name for names in parts for name in names))
+
+    def of(self, *fields: Any, weights: Sequence[float] | None = None) -> Kernel:
+        """The covariance of fields that its process `g` enters: `u_a = w_a g`. Sums of such kernels are kernels too.
+
+        **Arguments:**
+
+        - `*fields`: the fields, or their names.
+        - `weights`: the weights `w_a`, which are trained; without any, all are one and stay one.
+
+        **Returns:** a `Kernel`.
+
+        !!! example
+            ```python
+            u, v = pk.fields("u", "v")
+            kernel = pk.ard(domain).of(u) + pk.ard(domain).of(v) + pk.ard(domain).of(u, v, weights=[1.0, -0.5])
+            assert kernel.fields == ("u", "v")
+            ```
+        """
+        mixing = mixing_of([str(field) for field in fields], weights)
+        put = lambda part: eqx.tree_at(lambda c: c.mixing, part, mixing, is_leaf=lambda node: node is None)
+        return Kernel(tuple(map(put, self.components)))
+
+    def between(
+        self, field: str | None, q: Float[Array, " d"], other: str | None, q_: Float[Array, " d"]
+    ) -> Float[Array, ""]:
+        """`Σ_c w_ca w_cb k_c(q, q')`, the covariance of two fields.
+
+        **Arguments:**
+
+        - `field`: the name of a field; `None` where there is only one.
+        - `q`: a point.
+        - `other`: the name of the other field.
+        - `q_`: its point.
+
+        **Returns:** a number.
+
+        !!! example
+            ```python
+            both = pk.ard(domain).of("u", "v", weights=[1.0, 2.0])
+            assert both.between("u", jnp.zeros(3), "v", jnp.zeros(3)) == 2.0
+            ```
+        """
+        parts = [
+            part(q, q_) if part.mixing is None else part.weight(field) * part.weight(other) * part(q, q_)
+            for part in self.components
+        ]
+        return sum(parts[1:], parts[0])
 
     @property
     def layout(self) -> Layout:
@@ -353,6 +442,7 @@ class Kernel(Shown, eqx.Module):
             pk.ard(domain).check(heat)
             ```
         """
+        self._check_fields(operator)
         if operator.layout not in (None, self.layout):
             raise ValueError(
                 f"{operator} and the kernel are of different domains: it acts on {operator.dim} coordinates "
@@ -367,6 +457,23 @@ class Kernel(Shown, eqx.Module):
                     f"{operator.order}: use SquaredExponential()"
                     + (' and engine="autodiff".' if operator.order > 2 else ".")
                 )
+
+    def _check_fields(self, operator: Operator) -> None:
+        names = self.fields
+        if not isinstance(operator, Row):
+            if len(names) > 1:
+                raise ValueError(
+                    f"There are several fields, {', '.join(names)}: say of which {operator} is, as in A @ {names[0]}."
+                )
+            return
+        if not names:
+            raise ValueError(
+                f"{operator} is a row of named fields, and the kernel has none: ard(domain).of({operator.names[0]})."
+            )
+        if unknown := [name for name in operator.names if name not in names]:
+            raise ValueError(
+                f"{operator} contains the field {unknown[0]}, which is not known here: there is {', '.join(names)}."
+            )
 
 
 def _with_multiplier(component: Component, multiplier: Vanishing) -> Component:

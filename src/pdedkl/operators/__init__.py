@@ -5,6 +5,7 @@ from .coefficients import Coefficient, Parameter, bind, parameters_of
 from .derivatives import D, Diffusion, Directional, Divergence, Laplacian, Partial, check_coordinates
 from .directions import along
 from .equality import same
+from .rows import Row
 from .shift import Shift
 from .symbol import Symbol
 from .vanishing import Vanishing, vanishing
@@ -19,6 +20,7 @@ __all__ = [
     "Operator",
     "Parameter",
     "Partial",
+    "Row",
     "Shift",
     "Symbol",
     "Vanishing",

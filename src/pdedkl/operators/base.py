@@ -15,6 +15,7 @@ from .coefficients import AbstractCoefficient, as_coefficient, is_number, with_d
 from .linear import OnlyLinear, factor_of, not_linear
 from .product_rule import along_first_order, differentiate_multiple, first_order_parts
 from .symbol import Symbol
+from .unknown import InFull, Unknown
 
 Field = Callable[[Float[Array, " d"]], Array]
 
@@ -154,8 +155,9 @@ class Operator(OnlyLinear, eqx.Module):
     def __pos__(self) -> Operator:
         return self
 
-    def __matmul__(self, other: Operator) -> Operator:
-        return compose(self, other)
+    def __matmul__(self, other: Any) -> Any:
+        # A term of an equation answers through its own __rmatmul__.
+        return NotImplemented if isinstance(other, Unknown) else compose(self, other)
 
     def __rmatmul__(self, other: Any) -> Operator:
         raise TypeError(f"`A @ B` composes two operators: got {other!r} on the left. To scale one write `a * A`.")
@@ -375,6 +377,8 @@ def common_layout(*operators: Operator) -> Layout | None:
 
 def applied(operator: Operator) -> str:
     """`A u` as text."""
+    if isinstance(operator, InFull):
+        return str(operator)
     if isinstance(operator, Identity):
         return "u"
     return f"({operator}) u" if isinstance(operator, Sum) else f"{operator} u"

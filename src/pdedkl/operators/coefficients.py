@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from .equality import same
 from .hidden import reached
+from .unknown import Unknown
 
 # Unnamed functions are printed as these letters, in the order of their appearance in an operator.
 LETTERS = "abcdefgh"
@@ -41,6 +42,8 @@ class AbstractCoefficient(eqx.Module):
         return multiply(as_coefficient(other), self) if is_number(other) else NotImplemented
 
     def __truediv__(self, other: Any) -> AbstractCoefficient:
+        if isinstance(other, Unknown):
+            return NotImplemented  # a term of an equation answers through its own __rtruediv__
         if not is_number(other) or other == 0:
             raise _no_arithmetic(f"{self} / {other!r}")
         return multiply(as_coefficient(1.0 / other), self)

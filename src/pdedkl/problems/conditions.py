@@ -14,6 +14,7 @@ from ..observations import Learned, _check_operator_at, _numbers, _read_noise
 from ..operators import Coefficient, D, Operator, Shift, identity
 from ..operators.coefficients import AbstractCoefficient
 from ..regions import Region
+from .equations import field_first, fields_of, on_row
 from .functions import FAILURES, Function, read_function
 from .normals import normal_derivative
 
@@ -65,6 +66,7 @@ class Condition(abc.ABC):
         """
 
 
+@field_first
 @dataclass(frozen=True, eq=False)
 class Dirichlet(Condition):
     """`u = value` on a region, or at given points.
@@ -74,6 +76,7 @@ class Dirichlet(Condition):
     - `on`: a region, such as `domain.boundary(x)`, or an array of points of shape `(n, d)`.
     - `value`: a number, a function of the point, or one number for each of your own points.
     - `noise`: a standard deviation, `"exact"`, `"learned"`, `"robust"`, or `None` to leave it to the problem.
+    - `row`: the field or row that it is of, if fields have names; it may also come first, as in `Dirichlet(u, …)`.
 
     !!! example
         ```python
@@ -84,12 +87,14 @@ class Dirichlet(Condition):
     on: Any
     value: Any
     noise: Any = None
+    row: Any = None
 
     def stated(self, domain: Domain) -> Statement:
-        where, label = _where(self.on, "Dirichlet condition", domain)
-        return _statement(label, identity, where, self.value, self.noise, domain)
+        where, label = _where(self.on, _of(self.row, "Dirichlet condition"), domain)
+        return _statement(label, identity, where, self.value, self.noise, domain, row=self.row)
 
 
+@field_first
 @dataclass(frozen=True, eq=False)
 class Initial(Condition):
     """`A u = value` at the initial time.
@@ -100,6 +105,7 @@ class Initial(Condition):
     - `value`: a number or a function of the point.
     - `operator`: the operator `A`: `u` itself by default, `D(t)` for the second condition of a wave equation.
     - `noise`: a standard deviation, `"exact"`, `"learned"`, `"robust"`, or `None` to leave it to the problem.
+    - `row`: the field or row that it is of, if fields have names; it may also come first, as in `Initial(u, …)`.
 
     !!! example
         ```python
@@ -112,14 +118,16 @@ class Initial(Condition):
     value: Any
     operator: Operator = identity
     noise: Any = None
+    row: Any = None
 
     def stated(self, domain: Domain) -> Statement:
         region = domain.initial(self.t)
-        what = "" if self.operator is identity else f" of {self.operator} u"
-        label = f"initial condition{what} on {region}"
-        return _statement(label, self.operator, region, self.value, self.noise, domain)
+        what = "" if self.operator is identity else f" of {self.operator} {self.row if self.row is not None else 'u'}"
+        label = f"{_of(None if what else self.row, 'initial condition')}{what} on {region}"
+        return _statement(label, self.operator, region, self.value, self.noise, domain, row=self.row)
 
 
+@field_first
 @dataclass(frozen=True, eq=False)
 class Neumann(Condition):
     """`∂u/∂n = value`, the derivative along the outward normal.
@@ -132,6 +140,7 @@ class Neumann(Condition):
       the points lie on. By default normals come from the region, or from the faces that the points lie on. Vectors have
       all coordinates of the domain.
     - `noise`: a standard deviation, `"exact"`, `"learned"`, `"robust"`, or `None` to leave it to the problem.
+    - `row`: the field or row that it is of, if fields have names; it may also come first, as in `Neumann(u, …)`.
 
     !!! example
         ```python
@@ -143,13 +152,15 @@ class Neumann(Condition):
     value: Any
     normals: Any = None
     noise: Any = None
+    row: Any = None
 
     def stated(self, domain: Domain) -> Statement:
-        where, label = _where(self.on, "Neumann condition", domain)
+        where, label = _where(self.on, _of(self.row, "Neumann condition"), domain)
         operator = normal_derivative(where, self.normals, domain, label)
-        return _statement(label, operator, where, self.value, self.noise, domain, name="∂/∂n")
+        return _statement(label, operator, where, self.value, self.noise, domain, name="∂/∂n", row=self.row)
 
 
+@field_first
 @dataclass(frozen=True, eq=False)
 class Robin(Condition):
     """`a u + b ∂u/∂n = value`, with the derivative along the outward normal.
@@ -164,6 +175,7 @@ class Robin(Condition):
       the points lie on. By default normals come from the region, or from the faces that the points lie on. Vectors have
       all coordinates of the domain.
     - `noise`: a standard deviation, `"exact"`, `"learned"`, `"robust"`, or `None` to leave it to the problem.
+    - `row`: the field or row that it is of, if fields have names; it may also come first, as in `Robin(u, …)`.
 
     !!! example
         ```python
@@ -177,14 +189,16 @@ class Robin(Condition):
     b: Any = 1.0
     normals: Any = None
     noise: Any = None
+    row: Any = None
 
     def stated(self, domain: Domain) -> Statement:
-        where, label = _where(self.on, "Robin condition", domain)
+        where, label = _where(self.on, _of(self.row, "Robin condition"), domain)
         a, b = (_coefficient(value, f"`{name}` of the {label}", name) for value, name in ((self.a, "a"), (self.b, "b")))
         operator = a * identity + b * normal_derivative(where, self.normals, domain, label)
-        return _statement(label, operator, where, self.value, self.noise, domain)
+        return _statement(label, operator, where, self.value, self.noise, domain, row=self.row)
 
 
+@field_first
 @dataclass(frozen=True, eq=False)
 class Periodic(Condition):
     """`u` is the same on the lower and on the upper face of one coordinate.
@@ -196,6 +210,7 @@ class Periodic(Condition):
     - `x`: the coordinate.
     - `derivative`: whether the condition is on `∂u/∂x` instead of `u`.
     - `noise`: a standard deviation, `"exact"`, `"learned"`, `"robust"`, or `None` to leave it to the problem.
+    - `row`: the field or row that it is of, if fields have names; it may also come first, as in `Periodic(u, …)`.
 
     !!! example
         ```python
@@ -206,6 +221,7 @@ class Periodic(Condition):
     x: Coordinates
     derivative: bool = False
     noise: Any = None
+    row: Any = None
 
     def stated(self, domain: Domain) -> Statement:
         region = domain.face(self.x, "lower")
@@ -217,9 +233,10 @@ class Periodic(Condition):
         label = f"periodic condition of {'∂u/∂' if self.derivative else 'u in '}{self.x}"
         # All coordinates use the same name, so that they share one learned noise level.
         name = "periodic ∂u/∂x" if self.derivative else "periodic u"
-        return _statement(label, operator, region, 0.0, self.noise, domain, name=name)
+        return _statement(label, operator, region, 0.0, self.noise, domain, name=name, row=self.row)
 
 
+@field_first
 @dataclass(frozen=True, eq=False)
 class Sensors(Condition):
     """Measured values of `u`, or of `A u`, at given points.
@@ -230,6 +247,7 @@ class Sensors(Condition):
     - `values`: the `n` values.
     - `operator`: what was measured; `u` itself by default.
     - `noise`: the standard deviation of the values, a number or one for each point; `"robust"`; `"learned"` by default.
+    - `row`: the field or row that it is of, if fields have names; it may also come first, as in `Sensors(u, …)`.
 
     !!! example
         ```python
@@ -241,13 +259,16 @@ class Sensors(Condition):
     values: Any
     operator: Operator = identity
     noise: Any = "learned"
+    row: Any = None
 
     def stated(self, domain: Domain) -> Statement:
-        where, label = _where(self.points, "sensors", domain)
+        where, label = _where(self.points, _of(self.row, "sensors"), domain)
         if isinstance(where, Region):
             raise TypeError(f"Sensors(points, values) needs an array of points: got {where}.")
         values = _values(self.values, len(where), label)
-        return _statement(label, self.operator, where, values, self.noise, domain, name="sensors", measured=True)
+        return _statement(
+            label, self.operator, where, values, self.noise, domain, name="sensors", measured=True, row=self.row
+        )
 
 
 def _statement(
@@ -259,7 +280,11 @@ def _statement(
     domain: Domain,
     name: str | None = None,
     measured: bool = False,
+    row: Any = None,
 ) -> Statement:
+    operator = on_row(operator, row, label)
+    if name is not None and fields_of([operator]):
+        name = f"{name} of {', '.join(fields_of([operator]))}"
     if not isinstance(operator, Operator):
         raise TypeError(f"The {label} needs an operator such as identity or D(t): got {operator!r}.")
     if operator.layout not in (None, domain.layout):
@@ -273,6 +298,10 @@ def _statement(
     if points is not None and not callable(value) and np.ndim(value) > 0:
         return Statement(label, operator, where, _values(value, points, label), noise, name, measured)
     return Statement(label, operator, where, read_function(value, f"The {label}", domain), noise, name, measured)
+
+
+def _of(row: Any, what: str) -> str:
+    return what if row is None else f"{what} of {row}"
 
 
 def _where(on: Any, what: str, domain: Domain) -> tuple[Region | np.ndarray, str]:

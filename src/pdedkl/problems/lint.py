@@ -14,12 +14,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..checking.determined import LEVEL, domain_pieces, level_is_free, on_any_face
+from ..checking.determined import domain_pieces, level, level_is_free, on_any_face
 from ..domain import TIME, Domain
 from ..operators import Operator, parameters_of
 from ..operators.base import Identity
 from ..operators.derivatives import Divergence
+from ..operators.rows import names_in
 from ..operators.tensors import ConstantTensor, tensor_at
+from ..operators.unknown import InFull
 from ..regions import Piece, Region
 from ..sampling import draw
 from .functions import FAILURES, evaluate
@@ -89,8 +91,27 @@ def in_free_space(problem: Any) -> bool:
 
 def _level(problem: Any) -> Iterator[Finding]:
     rows = [(s.operator, _places(s.where)) for s in problem.statements]
-    if not parameters_of([s.operator for s in problem.statements]) and level_is_free(rows):
-        yield Finding("level", LEVEL, fatal=True)
+    if parameters_of([s.operator for s in problem.statements]):
+        return
+    for name in problem.fields if len(problem.fields) > 1 else (None,):
+        if level_is_free(rows, name):
+            yield Finding("level", level(name or "u"), fatal=True)
+
+
+def _fields(problem: Any) -> Iterator[Finding]:
+    """Fields without an equation."""
+    inside = [s.operator for s in problem.statements if s.budget == "source"]
+    if len(problem.fields) <= 1:
+        return
+    free = [name for name in problem.fields if name not in names_in(inside)]
+    if free:
+        yield Finding("fields", f"No equation contains {', '.join(free)}: give one, or leave it out.", fatal=True)
+    elif len(problem.fields) > len(inside):
+        yield Finding(
+            "fields",
+            f"There are {len(problem.fields)} fields, {', '.join(problem.fields)}, and {len(inside)} equations: "
+            f"{problem.fields[-1]} may be free. Give as many equations as fields.",
+        )
 
 
 def _time(problem: Any) -> Iterator[Finding]:
@@ -238,13 +259,24 @@ def _jumps_at(function: Callable[[jax.Array], jax.Array], domain: Domain) -> np.
     return low[worst] if left[worst] > JUMP * float(np.max(np.abs(found))) else None
 
 
-RULES: tuple[Callable[[Any], Iterator[Finding]], ...] = (_level, _time, _faces, _jump, _contradiction, _exact, _zero)
-NAMES = ("level", "initial", "direction", "faces", "jump", "contradiction", "exact", "zero")
+RULES: tuple[Callable[[Any], Iterator[Finding]], ...] = (
+    _level,
+    _fields,
+    _time,
+    _faces,
+    _jump,
+    _contradiction,
+    _exact,
+    _zero,
+)
+NAMES = ("level", "fields", "initial", "direction", "faces", "jump", "contradiction", "exact", "zero")
 
 
 def _readable(problem: Any) -> bool:
     """Whether the operator has a symbol with known coefficients."""
     operator = problem.operator
+    if isinstance(operator, InFull):
+        return False
     return operator.order <= 2 and operator.local and not parameters_of(operator)
 
 

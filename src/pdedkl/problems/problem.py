@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,8 @@ import numpy as np
 
 from ..checking.refine import CANDIDATES_PER_POINT, MOST_CANDIDATES, PLACES, most_telling
 from ..domain import Domain
+from ..equations import Equation, as_operator, plain
+from ..equations.nonlinear import as_fields
 from ..inference.memory import check_points_fit
 from ..observations import Observation, _check_operator_at
 from ..operators import Operator, identity
@@ -19,6 +21,7 @@ from ..regions import Region
 from ..sampling import check_count, check_sampler, draw, shares
 from ..shown import Rows, Shown
 from .conditions import Condition, Statement
+from .equations import fields_of, for_fields, read_equations
 from .functions import FAILURES, check_at_a_point, evaluate, finite_values, read_function
 from .lint import NAMES, Finding, ProblemWarning, findings, in_free_space
 from .merging import Row, merged, with_noise
@@ -66,18 +69,23 @@ class Points:
 class Problem(Shown):
     """`A u = f` on a domain, with conditions, and the exact solution where one is known.
 
+    Equations of several fields, and equations that are not linear, are given as `equations` in place of an operator and
+    its source.
+
     **Arguments:**
 
     - `domain`: the domain of the points.
     - `operator`: the operator `A`.
     - `source`: `f`, a function of one point `q` written with `jax.numpy`, or a number.
     - `conditions`: a list of `Dirichlet`, `Initial`, `Neumann`, `Robin`, `Periodic` and `Sensors`.
-    - `exact`: the exact solution, a function of one point, if it is known.
+    - `exact`: the exact solution, a function of one point, if it is known; of several fields, a function for each by
+      its name.
     - `name`: its name, for messages and reports.
     - `points`: how many points `sample` takes by default; chosen from the dimension if they are not given.
     - `equation`: the equation as text for a terminal; written from the operator by default.
     - `mathml`: the equation as MathML for a report.
     - `silenced`: names of findings of `lint` that are known and shall not be reported again.
+    - `equations`: a list of equations of fields, `[D(t) @ u + u * (D(x) @ u) == 0]`. Each holds at `source` points.
 
     !!! example
         ```python
@@ -92,38 +100,74 @@ class Problem(Shown):
     """
 
     domain: Domain
-    operator: Operator
-    source: Any
-    conditions: Sequence[Condition]
-    exact: Callable[[Any], Any] | None = None
+    operator: Any = None
+    source: Any = None
+    conditions: Sequence[Condition] = ()
+    exact: Any = None
     name: str = "problem"
     points: Points | None = None
     equation: str = ""
     mathml: str = ""
     silenced: Sequence[str] = ()
+    equations: Sequence[Equation] = ()
+    fields: tuple[str, ...] = field(init=False, repr=False, default=())
     statements: tuple[Statement, ...] = field(init=False, repr=False)
     _found: tuple[Finding, ...] | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
             raise TypeError(f"`domain` needs to be a Domain, such as Domain(x=[(0, 1)] * 3): got {self.domain!r}.")
-        _check_operator(self.operator, self.domain)
-        inside = Statement(
-            "source", self.operator, self.domain.interior, read_function(self.source, "The source", self.domain)
-        )
+        inside = self._inside()
         conditions = _read_conditions(self.conditions)
-        if self.exact is not None:
-            if not callable(self.exact):
-                raise TypeError(f"`exact` needs to be a function of the point q: got {self.exact!r}.")
-            check_at_a_point(self.exact, "The exact solution", self.domain)
-        stated = tuple(condition.stated(self.domain) for condition in conditions)
+        stated = [condition.stated(self.domain) for condition in conditions]
+        names = fields_of([*(s.operator for s in inside), *(s.operator for s in stated)])
+        statements = for_fields([*stated, *inside], names)
+        self._set("fields", names)
         self._set("conditions", conditions)
-        self._set("statements", (*stated, inside))
+        self._set("statements", tuple(statements))
+        if self.exact is not None:
+            self._set("exact", self._read_exact())
+        if self.equations:
+            self._set("operator", statements[-1].operator)
+            self._set("source", statements[-1].value)
+            self._set("equation", self.equation or "; ".join(map(str, self._listed())))
         self._set("points", self._read_points(self.points))
         self._set("equation", self.equation or f"{applied(self.operator)} = f")
         self._set("silenced", _read_names(self.silenced))
         for finding in self.lint():
             warnings.warn(f"{self.name}: {finding.text} [{finding.name}]", ProblemWarning, stacklevel=3)
+
+    def _inside(self) -> list[Statement]:
+        """What is stated inside: an operator and its source, or equations."""
+        if not self.equations:
+            if self.operator is None:
+                raise TypeError(
+                    "A problem needs an operator with its source, or equations: Problem(domain, equations=[…])."
+                )
+            _check_operator(self.operator, self.domain)
+            source = read_function(self.source, "The source", self.domain)
+            return [Statement("source", self.operator, self.domain.interior, source)]
+        if self.operator is not None or self.source is not None:
+            raise TypeError("Give either an operator with its source or equations: a source is part of an equation.")
+        found = read_equations(self.equations, self.domain)
+        return [Statement(label, operator, self.domain.interior, source) for label, operator, source in found]
+
+    def _listed(self) -> Sequence[Equation]:
+        return (self.equations,) if isinstance(self.equations, Equation) else self.equations
+
+    def _read_exact(self) -> Any:
+        exact = as_fields(self.exact, self.fields)
+        if isinstance(exact, Mapping) and len(self.fields) < 2:
+            exact = exact[self.fields[0]] if self.fields else exact
+        functions = exact if isinstance(exact, Mapping) else {"": exact}
+        for name, function in functions.items():
+            what = f"The exact solution {name}".strip()
+            if not callable(function):
+                raise TypeError(f"`exact` needs to be a function of the point q: got {function!r}.")
+            check_at_a_point(function, what, self.domain)
+        if len(self.fields) > 1 and not isinstance(exact, Mapping):
+            raise TypeError(f"`exact` needs a function for each field: exact={{{self.fields[0]!r}: …}}.")
+        return exact
 
     def sample(
         self,
@@ -246,7 +290,7 @@ class Problem(Shown):
         rng = np.random.default_rng([check_count("seed", seed), INTERIOR])
         return draw(self.domain.interior, check_count("n", n), rng, sampler)
 
-    def truth(self, points: Any, operator: Operator = identity) -> np.ndarray:
+    def truth(self, points: Any, operator: Any = identity) -> np.ndarray:
         """`A u` of the exact solution, by automatic differentiation.
 
         **Arguments:**
@@ -263,7 +307,10 @@ class Problem(Shown):
         """
         if self.exact is None:
             raise ValueError(f"{self.name} has no exact solution: give one with Problem(…, exact=function of q).")
-        return evaluate(np.asarray(points, dtype=float), operator(self.exact))[0]
+        wanted = plain(as_operator(operator), self.fields)
+        if len(self.fields) > 1 and not fields_of([wanted]):
+            raise ValueError(f"There are several fields: truth(points, {self.fields[0]}).")
+        return evaluate(np.asarray(points, dtype=float), wanted(self.exact))[0]
 
     def lint(self) -> tuple[Finding, ...]:
         """What a reader would ask before solving the problem: conditions that are missing, contradict or say nothing.
@@ -347,11 +394,9 @@ class Problem(Shown):
     def _allotted(self, statements: Sequence[Statement], counts: dict[str, int]) -> list[int]:
         """How many points each statement takes from its budget."""
         found = [0] * len(statements)
-        for budget in BUDGETS:
-            regions = {
-                k: s.where for k, s in enumerate(statements) if isinstance(s.where, Region) and s.budget == budget
-            }
-            if not regions or not counts[budget]:
+        for budget, sharing in _sharing(statements):
+            regions = {k: where for k, where in sharing.items() if isinstance(where, Region)}
+            if not counts[budget]:
                 continue
             if counts[budget] < len(regions) and self.domain.dim > 1:
                 raise ValueError(
@@ -382,6 +427,9 @@ class Problem(Shown):
                 )
         return points
 
+    def _conditions(self) -> Sequence[Statement]:
+        return self.statements[: -len(self._listed()) or -1]
+
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
@@ -389,14 +437,24 @@ class Problem(Shown):
         counts = ", ".join(f"{getattr(self.points, name)} {name}" for name in BUDGETS if getattr(self.points, name))
         return f"Problem {self.name}: {self.equation}", {
             "domain": str(self.domain),
-            "given": "; ".join(statement.label for statement in self.statements[:-1]),
+            "given": "; ".join(statement.label for statement in self._conditions()),
             "points": f"{counts or 'none'} by default",
             "exact solution": "not known" if self.exact is None else "known",
         }
 
     def __str__(self) -> str:
-        given = "".join(f"\n  {s.label}" for s in self.statements[:-1])
+        given = "".join(f"\n  {s.label}" for s in self._conditions())
         return f"{self.name}: {self.equation}, {self.domain}{given}"
+
+
+def _sharing(statements: Sequence[Statement]) -> list[tuple[str, dict[int, Any]]]:
+    """The statements that share the points of a budget. Each equation has its own, and so has each field."""
+    found: dict[tuple, dict[int, Any]] = {}
+    for k, s in enumerate(statements):
+        if s.budget:
+            own = s.label if s.budget == "source" else fields_of([s.operator])
+            found.setdefault((s.budget, own), {})[k] = s.where
+    return sorted(((budget, where) for (budget, _), where in found.items()), key=lambda item: BUDGETS.index(item[0]))
 
 
 def default_points(dim: int, boundary: bool, initial: bool) -> Points:

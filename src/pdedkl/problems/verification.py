@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +71,7 @@ class Verification(Written):
 
 def verify(
     name: str,
-    exact: Callable[[Any], Any],
+    exact: Any,
     statements: Sequence[Statement],
     places: Sequence[np.ndarray],
     tolerance: float,
@@ -81,17 +81,15 @@ def verify(
     # The source comes first: if it is wrong, the other checks matter less.
     order = [len(statements) - 1, *range(len(statements) - 1)]
     # Where u is zero, for example on a face, rounding errors are relative to its size elsewhere.
-    size = _size(evaluate(places[-1], exact))
+    size = _size(evaluate(places[-1], *_functions(exact)))
     return Verification(name, tuple(_check(exact, statements[k], places[k], size, tolerance) for k in order))
 
 
-def _check(
-    exact: Callable[[Any], Any], statement: Statement, points: np.ndarray, size: float, tolerance: float
-) -> Check:
+def _check(exact: Any, statement: Statement, points: np.ndarray, size: float, tolerance: float) -> Check:
     value, operator = statement.value, statement.operator
     # Terms of an operator may cancel. The rounding error is then relative to the largest term.
     terms = operator.terms if isinstance(operator, Sum) else ()
-    true, *sizes = evaluate(points, operator(exact), exact, *(term(exact) for term in terms))
+    true, *sizes = evaluate(points, operator(exact), *_functions(exact), *(term(exact) for term in terms))
     stated = evaluate(points, value)[0] if callable(value) else np.asarray(value)
     difference = np.abs(stated - true)
     allowed = np.full(len(points), tolerance * max(size, *map(_size, (stated, true, *sizes))))
@@ -109,6 +107,11 @@ def _check(
         exact=float(true[worst]),
         checked=bool(np.isfinite(allowed[worst]) or not np.isfinite(difference[worst])),
     )
+
+
+def _functions(exact: Any) -> Sequence[Callable[[Any], Any]]:
+    """The exact solution, one function for each field."""
+    return tuple(exact.values()) if isinstance(exact, Mapping) else (exact,)
 
 
 def _size(values: np.ndarray) -> float:

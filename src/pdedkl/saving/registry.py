@@ -19,11 +19,13 @@ from ..embeddings import (
     Normalisation,
     Residual,
 )
+from ..equations.numbers import Number, Powered, Slope, Worked
 from ..inference import Posterior
 from ..inference.calibration import Calibration, Probes
 from ..inference.iterative import Iterative, Preconditioner
 from ..inference.solver import Factorised
 from ..kernels import BaseKernel, Component, Kernel, Matern, RationalQuadratic, SquaredExponential
+from ..kernels.mixing import Mixing
 from ..means import ConstantMean, FunctionMean, NetworkMean, ZeroMean
 from ..model import Model
 from ..observations import Learned, Observation
@@ -31,10 +33,13 @@ from ..operators.base import Composed, Identity, Scaled, Sum
 from ..operators.coefficients import Coefficient, Constant, Entries, Parameter, Product
 from ..operators.derivatives import Diffusion, Directional, Divergence, Laplacian, Partial
 from ..operators.normals import GivenNormals, OutwardNormal
+from ..operators.rows import Row
 from ..operators.shift import Shift
+from ..operators.tabulated import Table, Tabulated
 from ..operators.tensors import ConstantTensor
 from ..operators.vanishing import Vanishing
 from ..training import Round, Step, Training
+from ..training.newton import Iteration
 from ..verdicts import Comparison, Verdict
 
 OWN_TAG = "user:"
@@ -63,35 +68,44 @@ _CLASSES: dict[str, type] = {
     "identity": Identity,
     "identity-embedding": IdentityEmbedding,
     "iterative": Iterative,
+    "iteration": Iteration,
     "kernel": Kernel,
     "laplacian": Laplacian,
     "latent-jet": LatentJet,
     "learned": Learned,
     "linear": Linear,
     "matern": Matern,
+    "mixing": Mixing,
     "mlp": MLP,
     "model": Model,
     "network-mean": NetworkMean,
     "normalisation": Normalisation,
+    "number": Number,
     "observation": Observation,
     "outward-normal": OutwardNormal,
     "parameter": Parameter,
     "partial": Partial,
     "posterior": Posterior,
+    "powered": Powered,
     "preconditioner": Preconditioner,
     "probes": Probes,
     "product": Product,
     "rational-quadratic": RationalQuadratic,
     "residual": Residual,
     "round": Round,
+    "row": Row,
     "scaled": Scaled,
     "shift": Shift,
+    "slope": Slope,
     "squared-exponential": SquaredExponential,
     "step": Step,
     "sum": Sum,
+    "table": Table,
+    "tabulated": Tabulated,
     "training": Training,
     "vanishing": Vanishing,
     "verdict": Verdict,
+    "worked": Worked,
     "zero-mean": ZeroMean,
 }
 _TAGS: dict[type, str] = {cls: tag for tag, cls in _CLASSES.items()}

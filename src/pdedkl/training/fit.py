@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,14 @@ from ..precision import require_float64
 from ..scales import about, constant_part, data_scales, signal_variance, with_tolerance, without_rounding
 from ..shown import Rows, Shown, over
 from .journal import Journal, digest_of, fingerprint, recorded
+from .linearising import is_nonlinear
 from .monitor import Callback, Monitor, Step, display
+from .newton import Iteration, Steps, solved
 from .paper import Paper
 from .phases import Trainer
 from .recipes import Default, Options
 from .robust import robust_weights, with_weights
-from .starts import kept, subsample
+from .starts import kept, subsample, with_field
 from .validation import Validation
 from .walls import zero_walls
 
@@ -115,6 +118,7 @@ class Training(Shown):
     - `trained_values`: how many values kernel and noise were learned from.
     - `solver`: the solver of the posterior, `"dense"` or `"iterative"`.
     - `rounds`: what `solve` did, as `Round`s; none after `fit`.
+    - `iterations`: the iterations of Newton's method, for nonlinear equations: residual, step, change and evidence.
 
     !!! example
         ```python
@@ -139,6 +143,7 @@ class Training(Shown):
     trained_values: int | None = None
     solver: str | None = None
     rounds: tuple[Round, ...] = ()
+    iterations: tuple[Iteration, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Training)
@@ -204,7 +209,8 @@ def fit(
     seconds: float | None = None,
     profile: Profile | None = None,
     mean: Mean | None = None,
-    start: Posterior | Kernel | None = None,
+    start: Any = None,
+    continuation: Mapping[str, Sequence[float]] | None = None,
     engine: str = "closed-form",
     solver: str = "auto",
     trained_values: int | None = None,
@@ -242,7 +248,10 @@ def fit(
     - `profile`: the roughness of the kernel, such as `Matern52()`; chosen by evidence if it is not given.
     - `mean`: a prior mean, such as `FunctionMean(guess)`. The kernel is then trained on what it leaves of the data.
     - `start`: a posterior of the same problem, or a kernel. This kernel is trained on, and no other is tried, except
-      for sums of functions of the directions of a given kernel. With more data this is faster than to begin anew.
+      for sums of functions of the directions of a given kernel. With more data this is faster than to begin anew. For
+      nonlinear equations, where Newton's method starts: a posterior, a function of the point, or one for each field by
+      its name; zero by default.
+    - `continuation`: for nonlinear equations, values of a `Number` to solve for first: `{"nu": [0.1, 0.03]}`.
     - `engine`: `"closed-form"`, or `"autodiff"` for operators of order three and more, which is slower.
     - `solver`: as for `condition`. `"auto"` decides by the total memory of the machine, not by its free memory.
     - `trained_values`: how many values kernel and noise are learned from; the posterior is conditioned on all values.
@@ -281,7 +290,7 @@ def fit(
     check_accuracy(accuracy, recipe)
     check_seconds(seconds)
     check_profile(profile, recipe)
-    check_start(mean, start, recipe, domain)
+    check_mean(mean, recipe)
     begin = time.monotonic()
     _check("engine", engine, ENGINES)
     if given[0].points.shape[1] != domain.dim:
@@ -290,6 +299,32 @@ def fit(
             "observe at points of that domain, all its coordinates in their order."
         )
     check_in_domain(domain, given)
+    if is_nonlinear(given):
+        if checkpoint is not None or validation is not None or mean is not None:
+            raise ValueError("Nonlinear equations take no `checkpoint`, `validation` and `mean`: leave them out.")
+        linear = partial(
+            fit,
+            recipe=recipe,
+            model=model,
+            seed=seed,
+            latent_dim=latent_dim,
+            groups=groups,
+            prior_strength=prior_strength,
+            accuracy=accuracy,
+            profile=profile,
+            engine=engine,
+            solver=solver,
+            trained_values=trained_values,
+            callbacks=callbacks,
+            progress=progress,
+        )
+        steps = Steps(start, continuation, seconds, callbacks, calibrate is not False, seed, solver)
+        posterior = solved(linear, problem, domain, given, steps)
+        say_how_it_ended(posterior)
+        return posterior
+    if continuation:
+        raise ValueError("`continuation` is for nonlinear equations, and this one is linear: leave it out.")
+    check_start(start, recipe, domain)
     if mean is None:
         constant = constant_part(given) if recipe == "default" else 0.0
         mean = ConstantMean(jnp.asarray(constant)) if constant else ZeroMean()
@@ -333,7 +368,7 @@ def fit(
             if recipe == "default":
                 run = Default(domain, part, options, trainer, walls, start)
             best = run.run()
-    trained = best.trained.model
+    trained = with_field(best.trained.model, getattr(problem, "fields", ()))
     if not isinstance(mean, ZeroMean):
         trained = eqx.tree_at(lambda m: m.mean, trained, mean)
     open_questions = undetermined(problem, given)
@@ -415,14 +450,24 @@ def check_profile(profile: Any, recipe: str) -> None:
         raise ValueError("`profile` is for the default recipe: the paper's recipe uses SquaredExponential().")
 
 
-def check_start(mean: Any, start: Any, recipe: str, domain: Domain) -> None:
+def check_mean(mean: Any, recipe: str) -> None:
     if not (mean is None or isinstance(mean, Mean)):
         raise TypeError(f"`mean` needs a Mean, such as FunctionMean(guess): got {mean!r}.")
-    if not (start is None or isinstance(start, Posterior | Kernel)):
-        raise TypeError(f"`start` needs a Posterior, as from fit or load, or a Kernel: got {start!r}.")
-    if (mean is not None or start is not None) and recipe == "paper":
-        raise ValueError("`mean` and `start` are for the default recipe: the paper's recipe has neither.")
-    if start is not None and (layout := _kernel_of(start).layout) != domain.layout:
+    if mean is not None and recipe == "paper":
+        raise ValueError("`mean` is for the default recipe: the paper's recipe has none.")
+
+
+def check_start(start: Any, recipe: str, domain: Domain) -> None:
+    if start is None:
+        return
+    if not isinstance(start, Posterior | Kernel):
+        raise TypeError(
+            f"`start` needs a Posterior, as from fit or load, or a Kernel: got {start!r}. A function of the point to "
+            "start from is for nonlinear equations, and this one is linear."
+        )
+    if recipe == "paper":
+        raise ValueError("`start` is for the default recipe: the paper's recipe begins with its own network.")
+    if (layout := _kernel_of(start).layout) != domain.layout:
         raise ValueError(
             f"`start` needs a posterior or a kernel for this problem: it is over {over(layout)}, and the problem is "
             f"over {over(domain.layout)}."

@@ -23,7 +23,7 @@ from ..embeddings import MLP, Bottleneck, Embedding
 from ..inference.built_in import not_held
 from ..means import NetworkMean
 from ..observations import Learned, Observation
-from ..operators import parameters_of
+from ..operators import Operator, parameters_of
 from ..scales import data_scales, signal_variance
 from . import natural
 from .journal import Journal, State
@@ -52,7 +52,9 @@ PATIENCE = 6
 
 
 def applies(problem: Any, data: Sequence[Observation]) -> bool:
-    """Whether a network can learn the problem: a forward problem of order two or less, with nothing measured."""
+    """Whether a network can learn the problem: linear, of one field, of order two or less, with nothing measured."""
+    if not all(isinstance(stated.operator, Operator) for stated in problem.statements) or len(problem.fields) > 1:
+        return False
     measured = any(stated.measured for stated in problem.statements) or len(data) > 0
     order = max(stated.operator.order for stated in problem.statements)
     return not measured and order <= 2 and not parameters_of([s.operator for s in problem.statements])

@@ -30,7 +30,8 @@ from ..inference import Posterior, condition
 from ..kernels import Kernel, Profile, SquaredExponential
 from ..model import Model
 from ..observations import Observation
-from ..operators import Vanishing
+from ..operators import Row, Vanishing
+from ..operators.rows import names_in
 from ..scales import signal_variance
 from . import starts
 from .candidates import CANDIDATES, ON_WALLS, PROFILES, ROUNDS, ROUNDS_OF_A_SUM, TOGETHER, WIDTH, Kind, additive_share
@@ -164,6 +165,7 @@ class Default:
         self.walls: Vanishing | None = walls
         self.observations, self.options, self.trainer = tuple(observations), options, trainer
         self.variance: float = signal_variance(observations)
+        self.fields = names_in([item.operator for item in observations])
         self.order = max(item.operator.order for item in observations)
         self.candidates: list[Candidate] = []
         self.profile: Profile = options.profile or SquaredExponential()
@@ -195,7 +197,7 @@ class Default:
 
     def _kinds(self) -> list[Kind]:
         """The kinds of kernels to try after the plain one."""
-        if self.options.model == "gp":
+        if self.options.model == "gp" or self.fields:
             return [kind for kind in CANDIDATES if kind.name.startswith("inputs")]
         if self.options.model == "linear":
             return [kind for kind in CANDIDATES if kind.name == "projection"]
@@ -281,7 +283,8 @@ class Default:
 
     def model(self, kernel: Kernel, like: Candidate | None = None, noise: float = starts.INITIAL_NOISE) -> Model:
         """A model to train, with the coefficients that are known best; with the noise `like` that of a candidate."""
-        model = starts.model_of(kernel.times(self.on_walls), self.observations, noise, self.options.engine)
+        kernel = self.of_fields(kernel.times(self.on_walls))
+        model = starts.model_of(kernel, self.observations, noise, self.options.engine)
         if self.candidates and model.coefficients:
             model = eqx.tree_at(lambda m: m.coefficients, model, self.best.trained.model.coefficients)
         return model if like is None else model.with_noise(like.trained.model.log_noise)
@@ -289,7 +292,12 @@ class Default:
     def plain_kernel(self, profile: Profile) -> Kernel:
         """The trained plain kernel with another profile."""
         found = self.trained("inputs").trained.model.kernel
-        return eqx.tree_at(lambda k: k.components[0].base.profile, found, profile)
+        profiles = lambda k: [part.base.profile for part in k.components]
+        return eqx.tree_at(profiles, found, [profile] * len(found.components))
+
+    def of_fields(self, kernel: Kernel) -> Kernel:
+        """The kernel for each of several fields, independent of the others."""
+        return kernel if kernel.fields else independent(kernel, self.fields, self.observations)
 
     def zero_on_walls(self) -> Model:
         """The trained plain kernel, for functions that are zero on the walls."""
@@ -352,7 +360,7 @@ class Default:
         whole = sum(map(len, part)) == sum(map(len, self.observations))
         enough = lambda trained: whole and self._enough(self._candidate("inputs", trained))
         for number, factor in enumerate(LENGTH_SCALES, start=1):
-            kernel = starts.on_inputs(self.domain, self.variance, self.profile, factor)
+            kernel = self.of_fields(starts.on_inputs(self.domain, self.variance, self.profile, factor))
             objective = Objective(
                 starts.model_of(kernel, part, engine=self.options.engine), part, self.options.strength
             )
@@ -382,6 +390,8 @@ class Default:
 
     def _rescue(self) -> None:
         """Where all kernels miss left-out values: the plain kernel that misses them least."""
+        if self.fields:
+            return
         if self.options.validation is None and self.best.left_out > FAILED and not self.trainer.ended():
             plain = min((c for c in self.candidates if c.name.startswith("inputs")), key=lambda c: c.rank)
             profile = plain.trained.model.kernel.components[0].base.profile
@@ -524,6 +534,27 @@ class Default:
 
     def _candidate(self, name: str, trained: Trained) -> Candidate:
         return Candidate(name, trained, self.options.validation, self.options.accuracy or EXPLAINED)
+
+
+def independent(kernel: Kernel, fields: Sequence[str], observations: Sequence[Observation]) -> Kernel:
+    """Independent fields with the same kernel, each as large as its values are; the kernel itself if there are none."""
+    if not fields:
+        return kernel
+    overall, parts = signal_variance(observations), []
+    for name in fields:
+        size = np.log(variance_of_field(name, observations, overall) / overall)
+        own = kernel.of(name)
+        where = lambda k: [part.base.log_variance for part in k.components]
+        parts.append(eqx.tree_at(where, own, [sizes + size for sizes in where(own)]))
+    return Kernel(tuple(part for own in parts for part in own.components))
+
+
+def variance_of_field(name: str, observations: Sequence[Observation], otherwise: float) -> float:
+    """The mean square of the values of a field; another number if there are none, or if all are zero."""
+    of_it = [o for o in observations if o.of_values and isinstance(o.operator, Row) and o.operator.names == (name,)]
+    return (
+        float(np.mean(np.concatenate([np.asarray(o.values) for o in of_it]) ** 2)) or otherwise if of_it else otherwise
+    )
 
 
 def _enough(rows: np.ndarray, strengths: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -31,6 +31,7 @@ from ..inference.memory import most_that_fit
 from ..kernels import Kernel
 from ..means import NetworkMean
 from ..observations import Observation, check_observations
+from ..operators import Operator
 from ..scales import signal_variance
 from ..verdicts import ROUNDING
 from . import networks, starts
@@ -90,8 +91,13 @@ class Search:
         return accurate or lost or self.stopped is not None or _error(best) < ROUNDING / 10
 
     def checkpoint_of(self, name: str) -> Path | None:
-        """The file of a round."""
-        return None if self.checkpoint is None else self.checkpoint.with_name(f"{self.checkpoint.name}.{name}")
+        """The file of a round. Newton's method has none."""
+        linear = all(isinstance(stated.operator, Operator) for stated in self.problem.statements)
+        return (
+            None
+            if self.checkpoint is None or not linear
+            else self.checkpoint.with_name(f"{self.checkpoint.name}.{name}")
+        )
 
     def observed(self, count: int) -> tuple[Observation, ...]:
         """`count` values of each kind, and the measurements."""

@@ -194,6 +194,13 @@ def model_of(
     return model.with_noise({name: jnp.log(noise * scales[name]) for name in model.log_noise})
 
 
+def with_field(model: Model, names: Sequence[str]) -> Model:
+    """The model of the only field of a problem, under its name."""
+    if len(names) != 1 or model.kernel.fields:
+        return model
+    return eqx.tree_at(lambda m: m.kernel, model, model.kernel.of(*names))
+
+
 def subsample(observations: Sequence[Observation], most: int, seed: int) -> tuple[Observation, ...]:
     """A random part of each observation: the same fraction of each, together about `most` points."""
     if sum(map(len, observations)) <= most:

@@ -1,0 +1,160 @@
+"""Nonlinear observations made linear: rows with stored coefficients, and their values.
+
+At values `ℓ = L m` of the rows of `F(q, L_1 u, …, L_k u) = f`, the row is `Σ_i ∂F/∂ℓ_i L_i` and its value is
+`f − F(ℓ) + Σ_i ∂F/∂ℓ_i ℓ_i`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from ..equations import Nonlinear, linearised
+from ..inference import Posterior, rows
+from ..inference.staged import between, cross_of
+from ..observations import Observation
+from ..operators import Operator, Row
+from ..operators.rows import row_of
+from ..operators.tabulated import tabulated
+from ..scales import data_scales
+
+# Iterates with larger numbers have gone astray.
+LARGEST = 1e30
+# Points whose rows are predicted at once.
+BATCH = 2048
+
+Values = list[Float[np.ndarray, "n k"]]
+
+
+def rows_in(operator: Operator) -> tuple[Operator, ...]:
+    """The linear rows that an operator is a function of; a linear one is a function of itself."""
+    return operator.rows if isinstance(operator, Nonlinear) else (operator,)
+
+
+def is_nonlinear(data: Sequence[Observation]) -> bool:
+    return any(isinstance(item.operator, Nonlinear) for item in data)
+
+
+def values_of(posterior: Posterior, data: Sequence[Observation]) -> Values:
+    """`L m` for all rows of the data, at their points."""
+    return [
+        np.stack([means(posterior, row, np.asarray(item.points)) for row in rows_in(item.operator)], axis=1)
+        for item in data
+    ]
+
+
+def values_of_functions(start: Any, data: Sequence[Observation]) -> Values:
+    """The same for functions that the user starts from."""
+    found = []
+    for item in data:
+        each = [evaluated(row(start), np.asarray(item.points)) for row in rows_in(item.operator)]
+        found.append(np.stack(each, axis=1))
+    return found
+
+
+def evaluated(function: Any, points: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+    return np.asarray(eqx.filter_vmap(lambda q: jnp.asarray(function(q), dtype=float))(jnp.asarray(points)))
+
+
+def zeros(data: Sequence[Observation]) -> Values:
+    return [np.zeros((len(item), len(rows_in(item.operator)))) for item in data]
+
+
+def means(posterior: Posterior, operator: Operator, points: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+    """The posterior mean of a row, without its variance."""
+    data, found = rows.data_of(posterior).rows, []
+    for start in range(0, len(points), BATCH):
+        part = points[start : start + BATCH]
+        test = rows.test_rows(posterior, (operator, part))
+        with_data = between(between(np.asarray(cross_of(test.parts, data.parts)), test.layout).T, data.layout)
+        found.append(with_data.T @ np.asarray(posterior.alpha) + rows.prior_mean(posterior, operator, part))
+    return np.concatenate(found)
+
+
+def linear_at(data: Sequence[Observation], values: Values) -> tuple[Observation, ...]:
+    """The observations, linearised where their rows have these values."""
+    return tuple(_linear(item, at) if isinstance(item.operator, Nonlinear) else item for item, at in zip(data, values))
+
+
+def _linear(item: Observation, at: Float[np.ndarray, "n k"]) -> Observation:
+    assert isinstance(item.operator, Nonlinear)
+    points = np.asarray(item.points)
+    found = linearised(item.operator, points, at)
+    slopes = np.asarray(found.slopes)
+    target = np.asarray(item.values) - np.asarray(found.value) + np.sum(slopes * at, axis=1)
+    operator = _row(item.operator, points, slopes)
+    return Observation(operator, points, target, item.noise, item.name, item.weights)
+
+
+def _row(operator: Nonlinear, points: np.ndarray, slopes: Float[np.ndarray, "n k"]) -> Operator:
+    """`Σ_i c_i L_i`, for each field by itself."""
+    text = f"linearised {operator}"
+    parts: dict[str, list[tuple[int, Operator]]] = {}
+    for i, row in enumerate(operator.rows):
+        if not isinstance(row, Row):
+            return tabulated(operator.rows, points, slopes, text)
+        for name, part in zip(row.names, row.operators):
+            parts.setdefault(name, []).append((i, part))
+    found = []
+    for name, members in parts.items():
+        numbers, operators = zip(*members)
+        found.append((name, tabulated(operators, points, slopes[:, list(numbers)], text)))
+    return row_of(found)
+
+
+def residuals(data: Sequence[Observation], values: Values) -> list[Float[np.ndarray, " n"]]:
+    """`f − F(L m)` at all points."""
+    found = []
+    for item, at in zip(data, values):
+        of_rows = at[:, 0]
+        if isinstance(item.operator, Nonlinear):
+            of_rows = np.asarray(linearised(item.operator, np.asarray(item.points), at).value)
+        found.append(np.asarray(item.values) - of_rows)
+    return found
+
+
+def bounded(data: Sequence[Observation], values: Values) -> bool:
+    """Whether values and residuals are numbers that can be computed with."""
+    found = [*values, *residuals(data, values)]
+    return all(bool(np.all(np.abs(part) < LARGEST)) for part in found)
+
+
+def sizes(data: Sequence[Observation], values: Values) -> list[float]:
+    """The size of the terms of each observation: what its residuals are small in comparison to."""
+    # A condition whose values are all zero is as large as a function of the size of the others makes it.
+    usual = data_scales(linear_at(data, values))
+    found = []
+    for item, at in zip(data, values):
+        size = usual[item.noise_name or item.name]
+        if isinstance(item.operator, Nonlinear):
+            slopes = np.asarray(linearised(item.operator, np.asarray(item.points), at).slopes)
+            size = max(size, *(float(np.sqrt(np.mean(part**2))) for part in (slopes * at).T))
+        found.append(size)
+    return found
+
+
+def misfit(data: Sequence[Observation], values: Values, scale: Sequence[float]) -> float:
+    """The root mean square of all residuals, each relative to the size of its kind."""
+    each = [float(np.mean((r / s) ** 2)) for r, s in zip(residuals(data, values), scale)]
+    return float(np.sqrt(np.mean(each))) if np.all(np.isfinite(each)) else float("inf")
+
+
+def moved(values: Values, new: Values, step: float) -> Values:
+    return [old + step * (other - old) for old, other in zip(values, new)]
+
+
+def change(data: Sequence[Observation], old: Values, new: Values, scale: Sequence[float]) -> float:
+    """How far two lists of values are apart, relative to the size of each row; the largest of all rows."""
+    far = [0.0]
+    for item, one, other, size in zip(data, old, new, scale):
+        own = np.sqrt(np.mean(other**2, axis=0))
+        away = np.sqrt(np.mean((other - one) ** 2, axis=0))
+        if not isinstance(item.operator, Nonlinear):
+            own = np.maximum(own, size)
+        far += [float(a / s) for a, s in zip(away, own) if s > 0]
+    return max(far)

@@ -1,0 +1,319 @@
+"""Nonlinear equations by Newton's method: linearise, condition, and linearise anew where the posterior mean is.
+
+1. *Looks.* A plain kernel is trained a little on each linearisation, until iterates change by little. Where an equation
+   has a number that makes it harder, it is first solved with easier values of it (continuation).
+2. *Training.* The recipe of `fit` on the linearisation that was found, as on linear data.
+3. *Conditioning.* The trained model is conditioned on ever new linearisations until they stay as they are.
+
+4. *Tolerances.* Those of exact values are lowered as long as fresh residuals fall.
+
+The second and third are repeated while training moves the solution. Steps are damped so that the residual `f − F(m)`
+and those of the conditions fall together. At convergence the evidence of the linear rows is the Laplace approximation
+of that of the nonlinear ones, and the error bars are those of the last linearisation.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..checking.check import check, judged_by_the_data
+from ..checking.determined import undetermined
+from ..domain import Domain
+from ..equations import with_numbers
+from ..equations.nonlinear import as_fields
+from ..equations.numbers import numbers_in
+from ..inference import Posterior, condition
+from ..inference.built_in import not_built_in
+from ..model import Model
+from ..observations import Observation
+from ..operators.rows import names_in
+from ..scales import exact_levels, signal_variance, with_tolerance
+from . import starts
+from .around import Around
+from .journal import Journal
+from .linearising import (
+    Values,
+    bounded,
+    change,
+    linear_at,
+    misfit,
+    moved,
+    sizes,
+    values_of,
+    values_of_functions,
+    zeros,
+)
+from .monitor import Callback, Monitor
+from .objective import Objective
+from .phases import Trainer
+from .recipes import independent
+
+# Iterations with a plain kernel, the number of values it is trained on, and the rounds of training in each.
+LOOKS, LOOKED_AT, ROUNDS = 8, 400, 8
+# Looks are over when rows change by less than this fraction of their size, and iterations when by less than that.
+NEAR, CONVERGED = 3e-2, 1e-8
+# Iterations that only condition, and how often the model is trained.
+MOST, TRAININGS = 12, 2
+# The model is trained again if conditioning moved the solution by more than this.
+MOVED = 1e-3
+# Residuals below this fraction of their terms are as good as zero.
+NEGLIGIBLE = 1e-6
+# Iterates that still change by this much have not converged.
+FAR = 1e-3
+# The shortest step, as a fraction of Newton's.
+SHORTEST = 1 / 64
+# Fresh values of each kind for the calibration, and those that choose tolerances.
+FRESH, FRESH_TO_CHOOSE = 500, 200
+# Tolerances are lowered by this factor, so often, as long as fresh residuals fall to this fraction.
+LOWER, LOWERINGS, FALLS = 0.1, 2, 0.95
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One linearisation: what was done, the relative residual after it, the length of the step and the change."""
+
+    phase: str
+    residual: float
+    step: float
+    change: float
+    objective: float
+
+
+class Iterate(NamedTuple):
+    """The values of all rows, the posterior of the last linearisation, and how it went."""
+
+    values: Values
+    posterior: Posterior | None
+    residual: float
+    change: float
+
+
+class Newton:
+    """Newton's method on one set of observations."""
+
+    def __init__(
+        self, domain: Domain, data: Sequence[Observation], trainer: Trainer, solver: str = "auto", name: str = "Newton"
+    ) -> None:
+        self.domain, self.trainer, self.solver, self.name = domain, trainer, solver, name
+        self.data = with_tolerance(data)
+        self.history: list[Iteration] = []
+        self.best: Iterate | None = None
+
+    def looks(self, start: Values) -> Iterate:
+        """Iterations with a plain kernel that is trained a little in each."""
+        found, model = Iterate(start, None, np.inf, np.inf), None
+        for number in range(LOOKS):
+            linear = linear_at(self.data, found.values)
+            part = starts.subsample(linear, LOOKED_AT, 0)
+            if model is None:
+                fields = names_in([item.operator for item in linear])
+                variance = signal_variance(part)
+                kernel = independent(starts.on_inputs(self.domain, variance, factor=0.5), fields, part)
+                model = starts.model_of(kernel, part)
+            objective = Objective(model, part)
+            model = self.trainer.alternate(f"{self.name}, look {number + 1}", objective, ROUNDS).model
+            made = self.step(f"look {number + 1}", found.values, model, linear)
+            found = found if made is None else made
+            if made is None or found.change < NEAR or self.trainer.ended():
+                break
+        return found
+
+    def converge(self, model: Model, start: Values, phase: str = "iteration") -> Iterate:
+        """Iterations that condition a trained model, until the solution stays as it is."""
+        found, before = Iterate(start, None, np.inf, np.inf), np.inf
+        for number in range(MOST):
+            data = _as_trained(linear_at(self.data, found.values), model)
+            if (made := self.step(f"{phase} {number + 1}", found.values, model, data)) is None:
+                return found._replace(change=np.inf)
+            found = made
+            # Rounding ends the quadratic convergence at some level: then changes fall no more.
+            stalled = found.change < FAR and found.change > 0.3 * before
+            before = found.change
+            if found.change < CONVERGED or stalled or self.trainer.stopped():
+                break
+        return found
+
+    def polished(self, found: Iterate, fresh: Sequence[Observation]) -> Iterate:
+        """The same with smaller tolerances of exact values, as long as fresh residuals fall.
+
+        Training needs tolerances to be smooth; once it is over, they only keep `u` from fitting its equations.
+        """
+        exact = exact_levels(self.data)
+        least = self.misfit_of(found, fresh)
+        for _ in range(LOWERINGS):
+            assert found.posterior is not None
+            model = found.posterior.model
+            noise = {k: v + np.log(LOWER) if k in exact else v for k, v in model.log_noise.items()}
+            trial = self.converge(model.with_noise(noise), found.values, "tolerance")
+            score = self.misfit_of(trial, fresh)
+            if not (trial.change < FAR and score < FALLS * least):
+                break
+            found, least = trial, score
+        return found
+
+    def misfit_of(self, found: Iterate, fresh: Sequence[Observation]) -> float:
+        """The residuals of fresh values together."""
+        assert found.posterior is not None
+        values = values_of(found.posterior, fresh)
+        return misfit(fresh, values, sizes(fresh, values))
+
+    def moved(self, old: Values, new: Values) -> float:
+        """How far the solution moved, relative to its size."""
+        return change(self.data, old, new, sizes(self.data, new))
+
+    def step(self, phase: str, old: Values, model: Model, linear: Sequence[Observation]) -> Iterate | None:
+        """From the old values towards those of the posterior of linear data, as far as all residuals together fall.
+
+        There is no step where a matrix has no factorisation, or residuals are not finite.
+        """
+        try:
+            posterior = condition(model, linear, solver=self.solver)
+        except ArithmeticError:
+            return None
+        new, length = values_of(posterior, self.data), 1.0
+        while not bounded(self.data, new) and length > SHORTEST:
+            length /= 2
+            new = moved(old, new, 0.5)
+        if not bounded(self.data, new):
+            return None
+        scale = sizes(self.data, new)
+        before, values, residual = misfit(self.data, old, scale), new, misfit(self.data, new, scale)
+        while not residual < max(before, NEGLIGIBLE) and length > SHORTEST:
+            length /= 2
+            values = moved(old, values, 0.5)
+            residual = misfit(self.data, values, scale)
+        found = Iterate(values, posterior, residual, change(self.data, old, new, scale))
+        self.history.append(Iteration(phase, residual, length, found.change, float(posterior.objective)))
+        if self.best is None or residual <= self.best.residual:
+            self.best = found
+        return found
+
+
+class Steps(NamedTuple):
+    """What a user may choose about the iterations."""
+
+    start: Any = None
+    continuation: Mapping[str, Sequence[float]] | None = None
+    seconds: float | None = None
+    callbacks: Sequence[Callback] = ()
+    calibrate: bool = True
+    seed: int = 0
+    solver: str = "auto"
+
+
+def solved(
+    fit_linear: Callable[..., Posterior], problem: Any, domain: Domain, data: Sequence[Observation], steps: Steps
+) -> Posterior:
+    """The posterior of a nonlinear problem. `fit_linear(problem, data)` trains a model on linear data."""
+    begin = time.monotonic()
+    monitor = Monitor(callbacks=tuple(steps.callbacks), allowed=steps.seconds)
+    trainer = Trainer(Journal(None, ""), monitor)
+    make = partial(Newton, domain, trainer=trainer, solver=steps.solver)
+    newton = make(data)
+    values = _started(steps.start, newton.data, names_in([item.operator for item in data]))
+    history: list[Iteration] = []
+    with monitor.interruptible():
+        for numbers in stages(data, steps.continuation):
+            name = ", ".join(f"{key} = {value:g}" for key, value in numbers.items())
+            easier = make(with_numbers(tuple(data), numbers), name=name)
+            found = easier.looks(values)
+            history += easier.history
+            # The rows themselves may contain the number.
+            values = found.values if found.posterior is None else values_of(found.posterior, newton.data)
+        found = newton.looks(values)
+    for _ in range(TRAININGS):
+        linear, before = linear_at(data, found.values), found.values
+        left = None if steps.seconds is None else max(steps.seconds - (time.monotonic() - begin), 1.0)
+        with warnings.catch_warnings():
+            # The verdict on a linearisation is not that on the solution.
+            warnings.simplefilter("ignore")
+            stated = problem if isinstance(problem, Domain) else Around(problem, linear)
+            trained = fit_linear(stated, linear, calibrate=False, seconds=left)
+        found = newton.converge(trained.model, before)
+        if newton.moved(before, found.values) < MOVED or trainer.ended() or (left is not None and left <= 1.0):
+            break
+    converged = found.change < FAR
+    if converged and not isinstance(problem, Domain) and not trainer.ended():
+        found = newton.polished(found, problem.fresh(FRESH_TO_CHOOSE, seed=steps.seed))
+    if not converged and newton.best is not None:
+        found = newton.best
+    if found.posterior is None:
+        raise ArithmeticError("Newton's method made no step: the linearised equations have no finite solution.")
+    iterations = (*history, *newton.history)
+    training = trained.training and replace(
+        trained.training, iterations=iterations, seconds=time.monotonic() - begin, stopped=monitor.stopped
+    )
+    posterior = judged(replace(found.posterior, training=training), problem, steps)
+    return posterior if converged else with_reason(posterior, found, len(iterations))
+
+
+def judged(posterior: Posterior, problem: Any, steps: Steps) -> Posterior:
+    """The posterior with error bars and a verdict from fresh residuals of the equations themselves."""
+    if isinstance(problem, Domain):
+        open_questions = undetermined(problem, posterior.observations)
+        posterior = posterior.calibrated(narrow=not open_questions) if steps.calibrate else posterior
+        return replace(posterior, verdict=judged_by_the_data(posterior, open_questions))
+    around = Around(problem, posterior.observations, posterior)
+    open_questions = undetermined(around, posterior.observations, posterior.model.kernel.zero_at)
+    if steps.calibrate:
+        fresh = not_built_in(posterior.model.kernel, around.fresh(FRESH, seed=steps.seed, purpose="calibration"))
+        posterior = posterior.calibrated(fresh, narrow=not open_questions)
+    return replace(posterior, verdict=check(posterior, around, seed=steps.seed, open_questions=open_questions))
+
+
+def with_reason(posterior: Posterior, best: Iterate, count: int) -> Posterior:
+    """The verdict on an iteration that did not end."""
+    text = (
+        f"Newton's method did not converge in {count} iterations: they still change the solution by {best.change:.1e}, "
+        f"and this is the iterate with the smallest residual, {best.residual:.1e} of its terms. Start nearer with "
+        "start=function of the point, solve it first with easier numbers, continuation={'nu': [0.1, 0.03]}, or add "
+        "points."
+    )
+    verdict = posterior.verdict
+    status = "undetermined" if verdict.status == "undetermined" else "not calibrated"
+    return replace(posterior, verdict=replace(verdict, status=status, reasons=(text, *verdict.reasons)))
+
+
+def stages(data: Sequence[Observation], continuation: Mapping[str, Sequence[float]] | None) -> list[dict[str, float]]:
+    """The values of named numbers before their own, one after the other."""
+    if not continuation:
+        return []
+    known = numbers_in(tuple(data))
+    if unknown := [name for name in continuation if name not in known]:
+        have = ", ".join(known) or "none"
+        raise ValueError(
+            f"`continuation` needs names of Numbers in the equations: got {unknown[0]!r}, there are {have}."
+        )
+    lists = {name: [float(value) for value in values] for name, values in continuation.items()}
+    if len(counts := {len(values) for values in lists.values()}) > 1 or 0 in counts:
+        raise ValueError("`continuation` needs as many values for each of its numbers, at least one.")
+    if not all(np.all(np.isfinite(values)) for values in lists.values()):
+        raise ValueError(f"`continuation` needs finite numbers: got {dict(continuation)!r}.")
+    found = [dict(zip(lists, values)) for values in zip(*lists.values())]
+    return [numbers for numbers in found if any(known[name] != value for name, value in numbers.items())]
+
+
+def _started(start: Any, data: Sequence[Observation], names: Sequence[str]) -> Values:
+    if start is None:
+        return zeros(data)
+    if isinstance(start, Posterior):
+        return values_of(start, data)
+    functions = as_fields(start, names)
+    values = values_of_functions(functions, data)
+    if not all(np.all(np.isfinite(part)) for part in values):
+        raise ValueError("`start` needs a function that is finite, with its derivatives, at all points of the data.")
+    return values
+
+
+def _as_trained(data: Sequence[Observation], model: Model) -> tuple[Observation, ...]:
+    """The data as the model was trained on them: without levels of noise and without values that it does not have."""
+    known = lambda item: item.noise_name is None or item.noise_name in model.log_noise
+    exact = lambda o: Observation(o.operator, o.points, o.values, "exact", o.name)
+    return tuple(item if known(item) else exact(item) for item in not_built_in(model.kernel, data))

@@ -1,0 +1,129 @@
+"""Problems of several fields: statements, training, calibration and verdicts."""
+
+import warnings
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pdedkl as pk
+
+LINE = pk.Domain(x=(0, 1))
+(X,) = LINE.coordinates()
+U, V = pk.fields("u", "v")
+D = pk.D
+SIN, COS = (lambda q: jnp.sin(2 * q[0])), (lambda q: jnp.cos(2 * q[0]))
+ENDS = LINE.boundary(X)
+
+
+def rotation(**more):
+    """`u' = 2 v`, `v' = −2 u`: a sine and a cosine."""
+    return pk.Problem(
+        LINE,
+        equations=[D(X) @ U - 2.0 * V == 0, D(X) @ V + 2.0 * U == 0],
+        conditions=[pk.Dirichlet(U, on=LINE.face(X, "lower"), value=0.0), pk.Dirichlet(V, on=[[0.0]], value=[1.0])],
+        exact={U: SIN, V: COS},
+        **more,
+    )
+
+
+def fitted(problem, *counts, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pk.fit(problem, problem.sample(*counts), progress=False, **more)
+
+
+def errors(posterior, problem, *rows):
+    at = problem.interior(100)
+    return [float(np.sqrt(np.mean((posterior.predict(at, r).mean - problem.truth(at, r)) ** 2))) for r in rows]
+
+
+def test_a_linear_system_is_solved_with_error_bars_and_a_verdict():
+    problem = rotation()
+    assert problem.fields == ("u", "v") and problem.lint() == () and problem.verify(n=10).ok
+    assert problem.equation == "∂u/∂x - 2 v = 0; ∂v/∂x + 2 u = 0"
+    posterior = fitted(problem, 12, 1)
+    assert max(errors(posterior, problem, U, V, D(X) @ V - U)) < 1e-4
+    assert posterior.verdict.status in ("calibrated", "not calibrated")
+    assert {c.name for c in posterior.verdict.comparisons} >= {"∂u/∂x - 2 v", "∂v/∂x + 2 u"}
+    assert posterior.model.kernel.fields == ("u", "v")
+
+
+def test_each_equation_and_each_field_has_its_own_points():
+    problem = pk.Problem(
+        LINE,
+        equations=[D(X, X) @ U + V == 1, D(X, X) @ V == U],
+        conditions=[pk.Dirichlet(U, on=ENDS, value=0.0), pk.Dirichlet(V, on=ENDS, value=0.0)],
+    )
+    assert [len(item) for item in problem.sample(source=7, boundary=2)] == [2, 2, 7, 7]
+
+
+def test_a_nonlinear_system_is_solved():
+    """`u' = u v`, `v' = −u²` with `u = 1/cosh x` and `v = −tanh x`."""
+    problem = pk.Problem(
+        LINE,
+        equations=[D(X) @ U - U * V == 0, D(X) @ V + U**2 == 0],
+        conditions=[pk.Dirichlet(U, on=[[0.0]], value=1.0), pk.Dirichlet(V, on=[[0.0]], value=0.0)],
+        exact={"u": lambda q: 1 / jnp.cosh(q[0]), "v": lambda q: -jnp.tanh(q[0])},
+    )
+    assert problem.verify(n=10).ok
+    posterior = fitted(problem, 12, start={"u": lambda q: 1.0, "v": lambda q: 0.0 * q[0]})
+    assert max(errors(posterior, problem, U, V)) < 1e-4
+    assert posterior.training.iterations[-1].change < 1e-3
+
+
+def test_a_field_that_is_known_up_to_a_constant_is_undetermined():
+    with pytest.warns(pk.ProblemWarning, match="level of v"):
+        problem = pk.Problem(
+            LINE,
+            equations=[D(X, X) @ U + D(X) @ V == 0, D(X) @ U == 1],
+            conditions=[pk.Dirichlet(U, on=ENDS, value=lambda q: q[0])],
+        )
+    posterior = fitted(problem, 8, 2)
+    assert posterior.verdict.status == "undetermined"
+    assert "level of v" in posterior.verdict.reasons[0]
+    at = problem.interior(20)
+    one = jnp.asarray(at[0])
+    left = posterior.predict(at, V).variance / posterior.model.kernel.between("v", one, "v", one)
+    assert np.all(left > 0.01) and np.all(posterior.predict(at, U).variance < 1e-2 * posterior.predict(at, V).variance)
+
+
+@pytest.mark.parametrize(
+    "wrong, sentence",
+    [
+        (lambda: rotation().truth([[0.5]]), r"truth\(points, u\)"),
+        (lambda: rotation().truth([[0.5]], pk.fields("w")), "the field w, which is not known here: there is u, v"),
+        (
+            lambda: pk.Problem(LINE, equations=[U + V == 0], conditions=[pk.Dirichlet(on=ENDS, value=0.0)]),
+            r"does not say of which it is: give it first, as in Dirichlet\(u",
+        ),
+        (
+            lambda: pk.Problem(
+                LINE, equations=[U + V == 0], conditions=[pk.Dirichlet(U, on=ENDS, value=0.0)], exact=SIN
+            ),
+            "a function for each field",
+        ),
+        (
+            lambda: pk.Problem(
+                LINE, equations=[U + V == 0], conditions=[pk.Dirichlet(U, on=ENDS, value=0.0)], exact={U: SIN}
+            ),
+            "v has none",
+        ),
+        (lambda: pk.Dirichlet("u", on=ENDS, value=0.0), "multiple values"),
+        (lambda: pk.fit(rotation(), rotation().sample(4, 1), start=SIN), "for nonlinear equations"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(wrong, sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        wrong()
+
+
+def test_fields_without_an_equation_are_named():
+    with pytest.warns(pk.ProblemWarning, match="No equation contains v"):
+        pk.Problem(
+            LINE,
+            equations=[D(X) @ U == 1],
+            conditions=[pk.Dirichlet(U, on=ENDS, value=0.0), pk.Dirichlet(V, on=ENDS, value=0.0)],
+        )
+    with pytest.warns(pk.ProblemWarning, match="2 fields, u, v, and 1 equations: v may be free"):
+        pk.Problem(LINE, equations=[D(X) @ U + V == 1], conditions=[pk.Dirichlet(U, on=ENDS, value=0.0)])
