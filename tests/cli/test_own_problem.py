@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 import quick
 
 from pdedkl.cli import main
@@ -52,3 +53,22 @@ def test_a_condition_without_data_may_have_functions(tmp_path, monkeypatch, no_r
     main(["solve", "mine.py", "--boundary", "0", "--initial", "8", "--source", "8", "--out", "run"])
     main(["predict", "run", "points.csv", "-o", "out.csv"])
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 2
+
+
+EQUATIONS = """
+import pdedkl as pk
+domain = pk.Domain(x=(0, 1))
+(x,) = domain.coordinates()
+u = pk.fields("u")
+walls = pk.Dirichlet(u, on=domain.boundary(x), value=0.0)
+problem = pk.Problem(domain, equations=[pk.D(x, x) @ u + u**3 == 1.0], conditions=[walls])
+"""
+
+
+def test_equations_of_fields_are_refused_with_what_to_do(tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(EQUATIONS)
+    with pytest.raises(SystemExit) as stopped:
+        main(["solve", str(tmp_path / "mine.py"), "--out", str(tmp_path / "none")])
+    said = " ".join(capsys.readouterr().err.split())
+    assert stopped.value.code and "in Python with fit(problem, problem.sample())" in said
+    assert not (tmp_path / "none").exists()

@@ -150,7 +150,7 @@ def test_a_page_without_truth_and_without_explorer(posterior, tmp_path):
     with pytest.raises(ValueError, match="Nothing is known"):
         reports.calibration(found)
     text = reports.write_report(tmp_path / "r.html", guess, problem, results=found, shown=[]).read_text("utf-8")
-    assert "the prior mean FunctionMean is a Python function" in text and "explorer-data" not in text
+    assert "the prior mean FunctionMean cannot be evaluated in a page" in text and "explorer-data" not in text
     assert "there is nothing to compare with" in text and "∂u/∂t − Δu + u/2 = f" in text
 
 

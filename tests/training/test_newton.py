@@ -158,3 +158,37 @@ def test_a_nonlinear_problem_is_solved_without_a_number_of_points():
         posterior = pk.solve(cubic(), accuracy=1e-3, seconds=60, progress=False)
     assert posterior.training.rounds[-1].values == sum(map(len, posterior.observations))
     assert error_of(posterior, cubic()) < 1e-3
+
+
+def test_one_equation_needs_no_list():
+    assert cubic().equation == problem(cubic().equations[0]).equation
+    alone = pk.Problem(LINE, equations=pk.D(X, X) @ U + U**3 == 1.0, conditions=[WALLS])
+    assert len(alone.equations) == 1 and alone.fields == ("u",)
+
+
+def test_a_start_where_the_equation_has_no_value_is_refused():
+    rooted = problem(pk.D(X, X) @ U + pk.sqrt(U) == 1.0)
+    data = rooted.sample(source=5, boundary=2)
+    with pytest.raises(ValueError, match=r"u = 0 by default: give start=function"):
+        pk.fit(rooted, data, progress=False)
+    with pytest.raises(TypeError, match="not a kernel"):
+        pk.fit(rooted, data, start=pk.ard(LINE), progress=False)
+
+
+def test_a_callback_ends_newtons_method_as_well():
+    calls = []
+
+    def enough(step):
+        calls.append(step)
+        return len(calls) > 2
+
+    posterior = fitted(cubic(), callbacks=[enough])
+    assert len(calls) == 3 and posterior.training.stopped == "a callback asked for it"
+
+
+def test_no_network_is_tried_for_a_nonlinear_equation_and_rounds_have_no_files(tmp_path):
+    from pdedkl.training import networks, solving
+
+    assert not networks.applies(cubic(), ())
+    search = solving.Search(cubic(), (), 1e-3, None, 0, tmp_path / "checkpoint", ())
+    assert search.checkpoint_of("round-1") is None

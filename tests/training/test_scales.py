@@ -148,10 +148,10 @@ def test_a_constant_that_is_many_times_the_spread():
 
 def test_values_about_a_constant():
     decay = observe(np.full(5, 600.0), "f", pk.D(T) + 2.0 * pk.identity)
-    u, f = about([KELVIN, decay], 300.0)
+    u, f = about([KELVIN, decay], pk.ConstantMean(300.0))
     np.testing.assert_allclose(u.values, np.sin(np.arange(20.0)), atol=1e-12)
     np.testing.assert_allclose(f.values, 0.0, atol=1e-12)
-    assert about([KELVIN], 0.0) == (KELVIN,)
+    assert about([KELVIN], pk.ZeroMean()) == (KELVIN,)
 
 
 def test_a_fit_does_not_see_the_constant(tmp_path):

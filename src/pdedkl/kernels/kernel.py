@@ -294,6 +294,10 @@ class Kernel(Shown, eqx.Module):
 
     def __call__(self, q: Float[Array, " d"], q_: Float[Array, " d"]) -> Float[Array, ""]:
         """`k(q, q')`, as a function that JAX can differentiate any number of times."""
+        if len(self.fields) > 1:
+            raise ValueError(
+                f"There are several fields, {', '.join(self.fields)}: use kernel.between(field, q, other field, q')."
+            )
         return self.between(None, q, None, q_)
 
     @property

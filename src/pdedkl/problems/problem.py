@@ -117,6 +117,8 @@ class Problem(Shown):
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
             raise TypeError(f"`domain` needs to be a Domain, such as Domain(x=[(0, 1)] * 3): got {self.domain!r}.")
+        if isinstance(self.equations, Equation):
+            self._set("equations", (self.equations,))
         inside = self._inside()
         conditions = _read_conditions(self.conditions)
         stated = [condition.stated(self.domain) for condition in conditions]
@@ -130,7 +132,7 @@ class Problem(Shown):
         if self.equations:
             self._set("operator", statements[-1].operator)
             self._set("source", statements[-1].value)
-            self._set("equation", self.equation or "; ".join(map(str, self._listed())))
+            self._set("equation", self.equation or "; ".join(map(str, self.equations)))
         self._set("points", self._read_points(self.points))
         self._set("equation", self.equation or f"{applied(self.operator)} = f")
         self._set("silenced", _read_names(self.silenced))
@@ -151,9 +153,6 @@ class Problem(Shown):
             raise TypeError("Give either an operator with its source or equations: a source is part of an equation.")
         found = read_equations(self.equations, self.domain)
         return [Statement(label, operator, self.domain.interior, source) for label, operator, source in found]
-
-    def _listed(self) -> Sequence[Equation]:
-        return (self.equations,) if isinstance(self.equations, Equation) else self.equations
 
     def _read_exact(self) -> Any:
         exact = as_fields(self.exact, self.fields)
@@ -428,7 +427,7 @@ class Problem(Shown):
         return points
 
     def _conditions(self) -> Sequence[Statement]:
-        return self.statements[: -len(self._listed()) or -1]
+        return self.statements[: -len(self.equations) or -1]
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)

@@ -153,7 +153,7 @@ def write_report(
         style=style,
         mathml=checked(problem.mathml or ""),
         domain=str(problem.domain),
-        conditions=[item.label for item in problem.statements if item.label != "source"],
+        conditions=[item.label for item in problem.statements if item.budget != "source"],
         accuracy=_accuracy(measured),
         calibration=_calibration(measured),
         trivial=_trivial(measured),

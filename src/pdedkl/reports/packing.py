@@ -132,7 +132,7 @@ def _prior_mean(mean: Mean) -> float:
         return 0.0
     if type(mean) is ConstantMean:
         return float(mean.value)
-    raise NotShownError(f"the prior mean {type(mean).__name__} is a Python function")
+    raise NotShownError(f"the prior mean {type(mean).__name__} cannot be evaluated in a page")
 
 
 def _component(component: Component, jets: Sequence[LatentJet], arrays: Arrays) -> Packed:

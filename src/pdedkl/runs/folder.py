@@ -225,10 +225,16 @@ class Folder:
         # A file name that is not valid Unicode has characters that UTF-8 cannot encode: they are written as escapes.
         write_atomically(self / name, text.encode("utf-8", "backslashreplace"))
 
+    def forget(self) -> None:
+        """Remove the state of training, in one file or in several."""
+        for path in self.path.glob(f"{CHECKPOINT}*"):
+            path.unlink(missing_ok=True)
+
     def _clear(self) -> None:
         """Remove the files of the run, and no other files in the folder."""
-        for name in (METRICS, MODEL, CHECKPOINT, CONFIG, PROBLEM, HISTORY, REPORT):
+        for name in (METRICS, MODEL, CONFIG, PROBLEM, HISTORY, REPORT):
             (self / name).unlink(missing_ok=True)
+        self.forget()
         for name in (DATA, FIGURES):
             if (self / name).is_symlink():
                 (self / name).unlink()

@@ -28,13 +28,24 @@ def problem_of(config: Config, folder: Folder | None = None, trust: bool = False
     else:
         path, text = folder / config.problem, folder.program(config, trust)
     try:
-        return problems.from_text(text, path)
+        return _of_one_operator(problems.from_text(text, path))
     except problems.ProblemFileError as error:
         if not isinstance(error.__cause__, ModuleNotFoundError):
             raise
         raise RunError(
             f"{error} A run keeps only this one file: copy into it what it imports from its folder, or install that."
         ) from error
+
+
+def _of_one_operator(problem: Problem) -> Problem:
+    """Runs, their reports and their tables are about `u` and `f = A u`."""
+    if problem.equations:
+        raise RunError(
+            f"{problem.name} is stated with `equations`, which the command line cannot solve yet: solve it in Python "
+            "with fit(problem, problem.sample()), or state it with an operator and a source if it is linear in one "
+            "field."
+        )
+    return problem
 
 
 PROFILES = {name.lower().replace("é", "e").replace(" ", "-"): made for name, made in candidates.PROFILES.items()}

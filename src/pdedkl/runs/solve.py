@@ -88,8 +88,7 @@ def solve(
     (folder / REPORT).unlink(missing_ok=True)  # it shows other numbers
     folder.write_json(METRICS, metrics)
     if posterior.training.stopped is None:
-        for path in folder.path.glob(f"{CHECKPOINT}*"):
-            path.unlink(missing_ok=True)
+        folder.forget()
     (conclude or _conclude)(folder, Solved(posterior, problem, metrics, results))
     return metrics
 

@@ -325,6 +325,9 @@ def fit(
     if continuation:
         raise ValueError("`continuation` is for nonlinear equations, and this one is linear: leave it out.")
     check_start(start, recipe, domain)
+    if mean is None and isinstance(start, Posterior) and not isinstance(start.model.mean, ZeroMean | ConstantMean):
+        # Its kernel was trained on what its mean leaves.
+        mean = start.model.mean
     if mean is None:
         constant = constant_part(given) if recipe == "default" else 0.0
         mean = ConstantMean(jnp.asarray(constant)) if constant else ZeroMean()

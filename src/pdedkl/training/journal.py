@@ -29,6 +29,7 @@ from .monitor import Log, Step
 FORMAT = "pdedkl checkpoint 2"
 PLACE = re.compile("(?P<kind>finished|current)/(?P<name>.+)/(?P<field>[^/]+)")
 SOLVERS = ("dense", "iterative")
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 PROBES = 50  # points at which functions are compared
 State = dict[str, np.ndarray]
 
@@ -212,10 +213,12 @@ def fingerprint(observations: Sequence[Observation], **options: Any) -> str:
 
 
 def digest_of(tree: Any) -> str:
-    """A digest of the structure and of all arrays of a tree."""
-    digest = hashlib.sha256(str(jax.tree.structure(tree)).encode())
+    """A digest of the structure and of all arrays of a tree, and of the names of its functions."""
+    # A function is elsewhere in the memory of each process.
+    named = lambda value: ADDRESS.sub("", str(value)).encode()
+    digest = hashlib.sha256(named(jax.tree.structure(tree)))
     for leaf in jax.tree.leaves(tree):
-        digest.update(np.ascontiguousarray(leaf).tobytes() if hasattr(leaf, "dtype") else repr(leaf).encode())
+        digest.update(np.ascontiguousarray(leaf).tobytes() if hasattr(leaf, "dtype") else named(leaf))
     return digest.hexdigest()
 
 

@@ -118,6 +118,16 @@ def residuals(data: Sequence[Observation], values: Values) -> list[Float[np.ndar
     return found
 
 
+def has_slopes(data: Sequence[Observation], values: Values) -> bool:
+    """Whether all equations have finite values and slopes there."""
+    each = [
+        linearised(item.operator, np.asarray(item.points), at)
+        for item, at in zip(data, values)
+        if isinstance(item.operator, Nonlinear)
+    ]
+    return all(bool(np.all(np.isfinite(part))) for found in each for part in (found.value, found.slopes))
+
+
 def bounded(data: Sequence[Observation], values: Values) -> bool:
     """Whether values and residuals are numbers that can be computed with."""
     found = [*values, *residuals(data, values)]

@@ -20,10 +20,11 @@ from jaxtyping import Array, Float
 from ..compilation import compiled_quickly
 from ..domain import Domain
 from ..embeddings import MLP, Bottleneck, Embedding
+from ..equations import Nonlinear
 from ..inference.built_in import not_held
 from ..means import NetworkMean
 from ..observations import Learned, Observation
-from ..operators import Operator, parameters_of
+from ..operators import parameters_of
 from ..scales import data_scales, signal_variance
 from . import natural
 from .journal import Journal, State
@@ -53,7 +54,7 @@ PATIENCE = 6
 
 def applies(problem: Any, data: Sequence[Observation]) -> bool:
     """Whether a network can learn the problem: linear, of one field, of order two or less, with nothing measured."""
-    if not all(isinstance(stated.operator, Operator) for stated in problem.statements) or len(problem.fields) > 1:
+    if any(isinstance(stated.operator, Nonlinear) for stated in problem.statements) or problem.fields:
         return False
     measured = any(stated.measured for stated in problem.statements) or len(data) > 0
     order = max(stated.operator.order for stated in problem.statements)

@@ -26,11 +26,13 @@ import numpy as np
 from ..checking.check import check, judged_by_the_data
 from ..checking.determined import undetermined
 from ..domain import Domain
+from ..ending import OUT_OF_TIME
 from ..equations import with_numbers
 from ..equations.nonlinear import as_fields
 from ..equations.numbers import numbers_in
 from ..inference import Posterior, condition
 from ..inference.built_in import not_built_in
+from ..kernels import Kernel
 from ..model import Model
 from ..observations import Observation
 from ..operators.rows import names_in
@@ -42,6 +44,7 @@ from .linearising import (
     Values,
     bounded,
     change,
+    has_slopes,
     linear_at,
     misfit,
     moved,
@@ -152,8 +155,9 @@ class Newton:
             model = found.posterior.model
             noise = {k: v + np.log(LOWER) if k in exact else v for k, v in model.log_noise.items()}
             trial = self.converge(model.with_noise(noise), found.values, "tolerance")
-            score = self.misfit_of(trial, fresh)
-            if not (trial.change < FAR and score < FALLS * least):
+            if trial.posterior is None or not trial.change < FAR:
+                break
+            if not (score := self.misfit_of(trial, fresh)) < FALLS * least:
                 break
             found, least = trial, score
         return found
@@ -191,8 +195,10 @@ class Newton:
             residual = misfit(self.data, values, scale)
         found = Iterate(values, posterior, residual, change(self.data, old, new, scale))
         self.history.append(Iteration(phase, residual, length, found.change, float(posterior.objective)))
-        if self.best is None or residual <= self.best.residual:
-            self.best = found
+        # What is returned if iterations do not end is the posterior, which has made the whole step.
+        whole = misfit(self.data, new, scale)
+        if self.best is None or whole <= self.best.residual:
+            self.best = found._replace(residual=whole)
         return found
 
 
@@ -236,6 +242,9 @@ def solved(
             warnings.simplefilter("ignore")
             stated = problem if isinstance(problem, Domain) else Around(problem, linear)
             trained = fit_linear(stated, linear, calibrate=False, seconds=left)
+        # Whoever ends this training means all of it.
+        if (why := trained.training.stopped) not in (None, OUT_OF_TIME):
+            monitor.stopped = why
         found = newton.converge(trained.model, before)
         if newton.moved(before, found.values) < MOVED or trainer.ended() or (left is not None and left <= 1.0):
             break
@@ -301,14 +310,21 @@ def stages(data: Sequence[Observation], continuation: Mapping[str, Sequence[floa
 
 
 def _started(start: Any, data: Sequence[Observation], names: Sequence[str]) -> Values:
+    if isinstance(start, Kernel):
+        raise TypeError("For nonlinear equations `start` is a posterior or a function of the point, not a kernel.")
     if start is None:
-        return zeros(data)
-    if isinstance(start, Posterior):
-        return values_of(start, data)
-    functions = as_fields(start, names)
-    values = values_of_functions(functions, data)
+        values = zeros(data)
+    elif isinstance(start, Posterior):
+        values = values_of(start, data)
+    else:
+        values = values_of_functions(as_fields(start, names), data)
     if not all(np.all(np.isfinite(part)) for part in values):
         raise ValueError("`start` needs a function that is finite, with its derivatives, at all points of the data.")
+    if not has_slopes(data, values):
+        raise ValueError(
+            "The equation, or its derivative with respect to the fields, has no finite value where Newton's method "
+            "starts, which is u = 0 by default: give start=function of the point, or one for each field by its name."
+        )
     return values
 
 

@@ -25,18 +25,18 @@ from typing import Any
 import numpy as np
 
 from ..cache import cached
-from ..ending import OUT_OF_TIME
+from ..ending import INTERRUPTED, OUT_OF_TIME
+from ..equations import Nonlinear
 from ..inference import Posterior
 from ..inference.memory import most_that_fit
 from ..kernels import Kernel
 from ..means import NetworkMean
 from ..observations import Observation, check_observations
-from ..operators import Operator
 from ..scales import signal_variance
 from ..verdicts import ROUNDING
 from . import networks, starts
-from .fit import MATRICES_OF_TRAINING, Round, check_accuracy, check_seconds, fit, say_how_it_ended
-from .journal import Journal, digest_of
+from .fit import MATRICES_OF_TRAINING, FitWarning, Round, check_accuracy, check_seconds, fit, say_how_it_ended
+from .journal import Journal, digest_of, fingerprint
 from .monitor import Callback, Monitor, Step, display
 
 # Values of each kind in the first round: so many for each coordinate, within these bounds.
@@ -92,12 +92,9 @@ class Search:
 
     def checkpoint_of(self, name: str) -> Path | None:
         """The file of a round. Newton's method has none."""
-        linear = all(isinstance(stated.operator, Operator) for stated in self.problem.statements)
-        return (
-            None
-            if self.checkpoint is None or not linear
-            else self.checkpoint.with_name(f"{self.checkpoint.name}.{name}")
-        )
+        if self.checkpoint is None or any(isinstance(s.operator, Nonlinear) for s in self.problem.statements):
+            return None
+        return self.checkpoint.with_name(f"{self.checkpoint.name}.{name}")
 
     def observed(self, count: int) -> tuple[Observation, ...]:
         """`count` values of each kind, and the measurements."""
@@ -109,6 +106,9 @@ class Search:
         """A round. Returns whether it lowered the error."""
         begin, before = time.monotonic(), _error(self.best) if self.found else math.inf
         data = self.observed(count)
+        # With more time, earlier rounds may end elsewhere: what starts from something else is another round.
+        origin = [getattr(options.get(key), "model", options.get(key)) for key in ("start", "mean")]
+        file = f"round-{len(self.rounds) + 1}-{digest_of((origin, count))[:12]}"
         with warnings.catch_warnings():
             # What they say is in the verdict, and the last round's is told in the end.
             warnings.simplefilter("ignore")
@@ -118,7 +118,7 @@ class Search:
                 seed=self.seed,
                 seconds=None if math.isinf(seconds) else max(seconds, 1.0),
                 trained_values=min(sum(map(len, data)), TRAINED_VALUES, most_that_fit(MATRICES_OF_TRAINING)),
-                checkpoint=self.checkpoint_of(f"round-{len(self.rounds) + 1}"),
+                checkpoint=self.checkpoint_of(file),
                 callbacks=[self._shown(name, callback) for callback in self.callbacks],
                 progress=False,
                 **options,
@@ -133,7 +133,7 @@ class Search:
 
     def network(self, seconds: float) -> NetworkMean | None:
         """A network for the problem; `None` if the run was stopped meanwhile."""
-        key = digest_of((networks.pool_of(self.problem, self.seed), self.accuracy))
+        key = fingerprint(networks.pool_of(self.problem, self.seed)[0], accuracy=self.accuracy, seed=self.seed)
         journal = Journal(self.checkpoint_of("network"), key)
         callbacks = [self._shown("network", callback) for callback in self.callbacks]
         allowed = None if math.isinf(seconds) else seconds
@@ -213,7 +213,12 @@ def solve(
             # Between two trainings there may be a result already.
             if not search.found:
                 raise
-            search.stopped = "interrupted"
+            search.stopped = INTERRUPTED
+        except (ArithmeticError, MemoryError) as error:
+            if not search.found:
+                raise
+            text = f"The best round so far is returned, since the next one could not be done: {error}"
+            warnings.warn(text, FitWarning, stacklevel=3)
     best = search.best
     late = search.left <= 0 and not (best.verdict.calibrated and _error(best) <= accuracy)
     stopped = search.stopped or (OUT_OF_TIME if late else None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 
 import equinox as eqx
@@ -14,7 +16,7 @@ import pdedkl as pk
 from pdedkl.embeddings import Linear
 from pdedkl.metrics import coverage
 from pdedkl.training import networks, solving, starts
-from pdedkl.training.journal import Journal
+from pdedkl.training.journal import Journal, digest_of
 from pdedkl.training.monitor import Monitor
 
 
@@ -73,6 +75,32 @@ def test_more_points_until_the_error_is_small_enough(monkeypatch):
     assert len(rounds) > 1 and [r.values for r in rounds] == [2 + 4 * 2**k for k in range(len(rounds))]
     assert posterior.verdict.error_u == min(r.error for r in rounds if r.status == "calibrated") <= 1e-5
     assert error(posterior, problem) <= 2e-5
+
+
+def test_files_of_rounds_are_known_again_in_another_process():
+    """What a round starts from has the same name there, functions included."""
+    kernel = pk.ard(poisson().domain)
+    one, other = (digest_of((kernel, pk.FunctionMean(jnp.sum), scale)) for scale in (1.0, 2.0))
+    assert one != other and " at 0x" not in str(jax.tree.structure(kernel))
+    code = "import jax.numpy as jnp, pdedkl as pk; from pdedkl.training.journal import digest_of; "
+    code += "d = pk.Domain(x=[(0.0, 1.0)] * 2); print(digest_of((pk.ard(d), pk.FunctionMean(jnp.sum), 1.0)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == one
+
+
+def test_a_round_that_cannot_be_done_keeps_the_best(solved, monkeypatch):
+    def fail(search, *arguments, **options):
+        raise MemoryError("too many values")
+
+    def first(search):
+        search.found.append(solved[1])
+        search.rounds.append(solved[1].training.rounds[-1])
+        search.fit("more points", 1, 1.0)
+
+    monkeypatch.setattr(solving, "_rounds", first)
+    monkeypatch.setattr(solving.Search, "fit", fail)
+    with pytest.warns(pk.FitWarning, match="too many values"):
+        posterior = pk.solve(solved[0], accuracy=1e-9, seconds=None, progress=False)
+    assert posterior.verdict is solved[1].verdict
 
 
 def test_what_is_undetermined_is_not_tried_again():
