@@ -49,6 +49,21 @@ def test_a_linear_system_is_solved_with_error_bars_and_a_verdict():
     assert posterior.model.kernel.fields == ("u", "v")
 
 
+def test_error_bars_of_a_field_that_nothing_fresh_speaks_of_are_not_vouched_for():
+    """`p` is given at one point, and the equation knows only its slope beside that of `u`."""
+    p = pk.fields("p")
+    at = [[0.0]]
+    conditions = [pk.Dirichlet(U, on=ENDS, value=SIN), pk.Dirichlet(p, on=at, value=[1.0])]
+    slope = lambda q: 2 * jnp.cos(2 * q[0]) - 2 * jnp.sin(2 * q[0])
+    equations = [D(X) @ U + D(X) @ p == slope, D(X, X) @ U + 4.0 * U == 0]
+    problem = pk.Problem(LINE, equations=equations, conditions=conditions)
+    posterior = fitted(problem, 12, 2)
+    names = {item.name for item in posterior.verdict.comparisons}
+    said = [reason for reason in posterior.verdict.reasons if "Nothing fresh tells how large the error of p" in reason]
+    assert bool(said) == ("p inside" not in names)
+    assert not said or posterior.verdict.status == "not calibrated"
+
+
 def test_each_equation_and_each_field_has_its_own_points():
     problem = pk.Problem(
         LINE,

@@ -42,6 +42,10 @@ def no_training(*_, **__):
     raise NoTrainingError
 
 
+def quick_solve(problem, **_):
+    return quick_fit(problem, problem.sample())
+
+
 def quick_fit(problem, data, **_):
     """A posterior with the kernel's first parameters, as if it had been trained."""
     known = {"recipe": "default", "model": "gp", "seed": 0, "kernel": "inputs", "objective": 0.0, "left_out": 0.1}
@@ -59,6 +63,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setattr(solving, "fit", quick_fit)
+    monkeypatch.setattr(solving, "solve_problem", quick_solve)
     monkeypatch.setattr(solving, "pictures", lambda *_, **__: [])
     monkeypatch.setattr(solving, "write_report", lambda *_, **__: None)
     monkeypatch.setattr(pk, "search", no_training, raising=False)
@@ -67,6 +72,7 @@ def folder(tmp_path, monkeypatch):
     command = ["solve", "poisson", "--dim", "2", "--boundary", "8", "--source", "8", "--out", "run"]
     assert run(command) == 0
     monkeypatch.setattr(solving, "fit", no_training)
+    monkeypatch.setattr(solving, "solve_problem", no_training)
     return tmp_path
 
 

@@ -25,7 +25,7 @@ from ..inference.residuals import error_inside
 from ..inference.rows import prior_mean, values_of_fields
 from ..inference.solver import Factorised
 from ..observations import Learned, Observation
-from ..operators import Operator
+from ..operators import Operator, same
 from ..scales import responses
 from ..shown import over
 from ..verdicts import ROUNDING, VALUES, Comparison, Verdict
@@ -98,7 +98,7 @@ def check(
     unseen, more = _by_coefficients(posterior, inside, size)
     unknown = _unknown_between_points(posterior, fresh, inside) or _at_odds(posterior, fresh, comparisons, inside, size)
     error_u = math.nan if unknown else float(np.hypot(error_u, unseen))
-    off = (*off, *more, *unknown, *_widened(posterior))
+    off = (*off, *more, *unknown, *_widened(posterior), *_unseen(posterior, fresh, within))
     errors_of_u = (error_u, *(item.error for item in comparisons if item.name == VALUES or item.inside))
     cause = "model" if unknown else "rounding" if max(errors_of_u) < ROUNDING else _cause(posterior, fresh, inside)
     status = "undetermined" if open_questions else "not calibrated" if off else "calibrated"
@@ -176,6 +176,19 @@ def error_of_u(posterior: Posterior, points: np.ndarray) -> tuple[float, float]:
 def _variance(posterior: Posterior, places: np.ndarray) -> float:
     """The mean variance at places, over all fields."""
     return float(np.mean([posterior.predict(places, A).variance for A in values_of_fields(posterior)]))
+
+
+def _unseen(posterior: Posterior, fresh: Sequence[Observation], within: Sequence[Comparison]) -> tuple[str, ...]:
+    """A sentence for each of several fields that nothing fresh speaks of: a pressure that is given at one point, say."""
+    fields = values_of_fields(posterior)
+    compared = {item.name for item in within}
+    open_ = [A for A in fields if name_inside(A) not in compared and not any(same(item.operator, A) for item in fresh)]
+    return tuple(
+        f"Nothing fresh tells how large the error of {operator} is: its values are given on no face, and the equations "
+        "say too little about its level. Its error bars were compared with nothing."
+        for operator in open_
+        if len(fields) > 1
+    )
 
 
 def _widened(posterior: Posterior) -> tuple[str, ...]:
