@@ -179,7 +179,7 @@ def _variance(posterior: Posterior, places: np.ndarray) -> float:
 
 
 def _unseen(posterior: Posterior, fresh: Sequence[Observation], within: Sequence[Comparison]) -> tuple[str, ...]:
-    """A sentence for each of several fields that nothing fresh speaks of: a pressure that is given at one point, say."""
+    """A sentence for each of several fields that nothing fresh speaks of: a pressure given at one point, say."""
     fields = values_of_fields(posterior)
     compared = {item.name for item in within}
     open_ = [A for A in fields if name_inside(A) not in compared and not any(same(item.operator, A) for item in fresh)]
