@@ -153,7 +153,7 @@ def write_report(
         style=style,
         mathml=checked(problem.mathml or ""),
         domain=str(problem.domain),
-        conditions=[item.label for item in problem.statements if item.budget != "source"],
+        conditions=[s.label for s in problem.statements if not s.label.startswith(("source", "equation"))],
         accuracy=_accuracy(measured),
         calibration=_calibration(measured),
         trivial=_trivial(measured),
