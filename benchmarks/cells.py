@@ -89,7 +89,9 @@ def measured(
             row = done.result()
             rows = [other for other in rows if key(other) != key(row)] + [row]
             rows.sort(key=lambda row: order.get(key(row), len(order)))
-            out.write_text(json.dumps(rows, indent=0) + "\n")
+            # What a failed process wrote names files of this machine.
+            kept = [row for row in rows if "failed" not in row]
+            out.write_text(json.dumps(kept, indent=0) + "\n")
             failed = f"{key(row)} FAILED {row['failed'][-300:]}" if "failed" in row else ""
             print(failed or shown(row), file=sys.stderr, flush=True)
     return rows
