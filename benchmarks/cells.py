@@ -97,6 +97,14 @@ def measured(
     return rows
 
 
+def finished(text: str, failed: bool, options: argparse.Namespace) -> int:
+    """Print the table, write its page if one is wanted, and give the exit status."""
+    print(text)
+    if options.page is not None:
+        options.page.write_text(text)
+    return int(failed)
+
+
 def _in_a_process(
     script: str, keys: Sequence[str], cell: tuple, free: Queue[list[int]], environment: dict[str, str]
 ) -> Row:

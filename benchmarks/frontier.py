@@ -11,7 +11,7 @@ import warnings
 from pathlib import Path
 from statistics import median
 
-from cells import answer, arguments, chosen, measured
+from cells import answer, arguments, chosen, finished, measured
 
 KEPT = Path(__file__).parent / "results" / "frontier.json"
 GOOD = (0.88, 0.99)
@@ -106,10 +106,7 @@ def main() -> int:
     rows = measured(__file__, ("name", "seed"), cells, options, shown)
     good = [row for row in rows if "failed" not in row]
     text = page(options.table, good, names)
-    print(text)
-    if options.page is not None:
-        options.page.write_text(text)
-    return int(len(good) < len(rows))
+    return finished(text, len(good) < len(rows), options)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from cells import answer, arguments, chosen, measured
+from cells import answer, arguments, chosen, finished, measured
 
 KEPT = Path(__file__).parent / "results" / "nonlinear.json"
 GOOD = (0.88, 0.99)
@@ -268,10 +268,7 @@ def main() -> int:
     rows = measured(__file__, ("name", "seed"), cells, options, shown, cold=False)
     good = [row for row in rows if "failed" not in row]
     text = page(good)
-    print(text)
-    if options.page is not None:
-        options.page.write_text(text)
-    return int(len(good) < len(rows))
+    return finished(text, len(good) < len(rows), options)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import pdedkl as pk
+from pdedkl.checking.check import _unseen
+from pdedkl.verdicts import Comparison
 
 LINE = pk.Domain(x=(0, 1))
 (X,) = LINE.coordinates()
@@ -50,18 +52,17 @@ def test_a_linear_system_is_solved_with_error_bars_and_a_verdict():
 
 
 def test_error_bars_of_a_field_that_nothing_fresh_speaks_of_are_not_vouched_for():
-    """`p` is given at one point, and the equation knows only its slope beside that of `u`."""
-    p = pk.fields("p")
-    at = [[0.0]]
-    conditions = [pk.Dirichlet(U, on=ENDS, value=SIN), pk.Dirichlet(p, on=at, value=[1.0])]
-    slope = lambda q: 2 * jnp.cos(2 * q[0]) - 2 * jnp.sin(2 * q[0])
-    equations = [D(X) @ U + D(X) @ p == slope, D(X, X) @ U + 4.0 * U == 0]
-    problem = pk.Problem(LINE, equations=equations, conditions=conditions)
-    posterior = fitted(problem, 12, 2)
-    names = {item.name for item in posterior.verdict.comparisons}
-    said = [reason for reason in posterior.verdict.reasons if "Nothing fresh tells how large the error of p" in reason]
-    assert bool(said) == ("p inside" not in names)
-    assert not said or posterior.verdict.status == "not calibrated"
+    """`v` is given at one point: it has no fresh values, and counts as compared only by a comparison inside."""
+    problem = rotation()
+    kernel = pk.ard(LINE).of(U) + pk.ard(LINE).of(V)
+    posterior = pk.condition(kernel, problem.sample(12, 1))
+    fresh = problem.fresh(5, purpose="check")
+    (found,) = _unseen(posterior, fresh, ())
+    assert "the error of v is" in found
+    inside = Comparison("v inside", 5, 1.0, 0.1, 0.1, 1.0, 0.95, (0.5,), 0.1)
+    assert _unseen(posterior, fresh, (inside,)) == ()
+    alone = pk.condition(pk.ard(LINE), pk.Observation(pk.identity, [[0.5]], [1.0], 0.1))
+    assert _unseen(alone, (), ()) == ()
 
 
 def test_each_equation_and_each_field_has_its_own_points():
