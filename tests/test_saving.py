@@ -107,7 +107,7 @@ MODELS = {
         "closed-form",
     ),
     "periodic": (
-        pk.ard(DOMAIN) + pk.deep(DOMAIN, pk.Affine.drawn(3, 2, key=KEYS[1])),
+        pk.ard(DOMAIN) + pk.deep(DOMAIN, pk.Invariants([(0, 1), (2,)], [True, False])),
         [observe(pk.identity), observe(pk.Directional(X, [NU, 0.0]) - NU * pk.Shift(X[0], 1.0) @ pk.D(X[0]))],
         pk.NetworkMean(DOMAIN, pk.MLP(3, 1, width=4, depth=1, activation="tanh", key=KEYS[2]), 0.5, ZERO),
         "closed-form",

@@ -24,7 +24,7 @@ problem = pk.problems.built_in("heat", dim=2)
 
 from . import problems
 from .domain import Ball, Coordinates, Domain
-from .embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Residual
+from .embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Invariants, Residual
 from .equations import Number, cos, exp, fields, log, sin, sqrt, tanh
 from .inference import Posterior, Prediction, condition, negative_log_evidence
 from .kernels import (
@@ -92,6 +92,7 @@ __all__ = [
     "FunctionMean",
     "IdentityEmbedding",
     "Initial",
+    "Invariants",
     "Kernel",
     "Laplacian",
     "Learned",

@@ -86,7 +86,8 @@ MODELS = {
         _deep(pk.Residual(DIM, 2, width=6, depth=1, activation="square", key=_key(2)))
         + _deep(pk.MLP(DIM, 3, width=9, depth=2, key=_key(3)), pk.RationalQuadratic(1.3))
         + _deep(pk.Bottleneck(DIM, _network(2, "silu", 4, inputs=2), key=_key(5)), pk.Matern92())
-        + _deep(_network(2, "sine", 7), pk.Matern72()),
+        + _deep(_network(2, "sine", 7), pk.Matern72())
+        + _deep(pk.Invariants([(0, 2), (1,), (3,)], [False, True, False])),
         HEAT,
     ),
 }

@@ -10,10 +10,10 @@ from pdedkl.training.objective import LeftOut
 from pdedkl.training.recipes import Candidate, Default
 
 
-def candidate(name, objective, errors, alike=True):
+def candidate(name, objective, errors, alike=True, left=1e-3):
     found = Candidate(name, SimpleNamespace(value=objective))
     found.objective = objective
-    found.left_out_each = [LeftOut("A u", errors[0], 0.0, alike), LeftOut("u", errors[1], 0.0)]
+    found.left_out_each = [LeftOut("A u", errors[0], 0.0, alike, left), LeftOut("u", errors[1], 0.0)]
     return found
 
 
@@ -43,3 +43,8 @@ def test_zeros_that_are_predicted_do_not_make_up_for_values_that_are_not():
 
 def test_the_data_being_explained_decides_first():
     assert chosen(candidate("a", -500.0, (1e-6, 1e-9)), candidate("b", -400.0, (1e-9, 1e-6))) == "a"
+
+
+def test_zeros_of_which_nothing_is_known_explain_nothing():
+    """As with a kernel that takes the equation for white noise: its mean is zero, and so are the errors of zeros."""
+    assert chosen(candidate("a", -500.0, (1e-2, 1e-2)), candidate("b", 1700.0, (1e-12, 1e-6), left=0.98)) == "a"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pdedkl as pk
+from pdedkl.operators import vanishing
 from pdedkl.scales import NOISE_OF_EXACT, data_scales, signal_variance
 from pdedkl.training import objective as module
 from pdedkl.training import starts
@@ -17,7 +18,7 @@ from pdedkl.training.objective import (
     Objective,
     largest_error,
     left_out,
-    left_out_errors,
+    left_out_rows,
     trainable,
     value_and_gradient,
     weights_of,
@@ -240,16 +241,28 @@ def without(index):
 
 
 def test_left_out_errors_are_those_of_leaving_out():
-    errors = np.concatenate(left_out_errors(OBJECTIVE, OBJECTIVE.start()))
-    assert errors.shape == (14,)
+    errors, left = map(np.concatenate, zip(*left_out_rows(OBJECTIVE, OBJECTIVE.start())))
+    assert errors.shape == left.shape == (14,)
     model = OBJECTIVE.model(OBJECTIVE.start())
     for index in (0, 5, 6, 13):
         rest, (operator, point, value) = without(index)
-        predicted = pk.condition(model, rest).predict(np.asarray(point), operator)
-        np.testing.assert_allclose(errors[index], value - predicted.mean[0], rtol=1e-8)
+        after = pk.condition(model, rest).predict(np.asarray(point), operator)
+        far = eqx.tree_at(lambda o: o.points, rest[0], rest[0].points + 1e6)
+        before = pk.condition(model, [far]).predict(np.asarray(point), operator)
+        np.testing.assert_allclose(errors[index], value - after.mean[0], rtol=1e-8)
+        np.testing.assert_allclose(left[index], after.variance[0] / before.variance[0], rtol=1e-5)
+
+
+def test_values_that_a_kernel_knows_by_itself_leave_nothing():
+    walls = pk.Observation(pk.identity, [[0.0, 0.3], [2.0, 0.6]], [0.0, 0.0], 1e-3)
+    inside = pk.Observation(pk.Laplacian(X), [[0.4, 0.3], [1.5, 0.6], [0.8, 0.9]], [0.0, 0.0, 0.0], 1e-3)
+    kernel = pk.ard(DOMAIN).times(vanishing(DOMAIN, DOMAIN.boundary(X).pieces))
+    objective = Objective(pk.Model(kernel, [walls, inside]), [walls, inside])
+    (_, of_walls), (_, of_inside) = left_out_rows(objective, objective.start())
+    assert np.all(of_walls == 0) and np.all((of_inside > 0) & (of_inside < 1))
 
 
 def test_the_left_out_error_is_relative_and_the_largest():
-    errors, scales = left_out_errors(OBJECTIVE, OBJECTIVE.start()), data_scales(OBSERVATIONS)
-    sizes = [np.sqrt(np.mean(part**2)) / scales[name] for part, name in zip(errors, ("u", "f"))]
+    rows, scales = left_out_rows(OBJECTIVE, OBJECTIVE.start()), data_scales(OBSERVATIONS)
+    sizes = [np.sqrt(np.mean(part**2)) / scales[name] for (part, _), name in zip(rows, ("u", "f"))]
     np.testing.assert_allclose(largest_error(left_out(OBJECTIVE, OBJECTIVE.start())), max(sizes), rtol=1e-12)

@@ -32,9 +32,8 @@ from ..model import Model
 from ..observations import Observation
 from ..operators import Operator, identity, parameters_of
 from ..operators.base import Identity
-from ..operators.normals import GivenNormals
 from ..operators.rows import constant_in, names_in, value_of
-from ..operators.tabulated import Tabulated
+from ..operators.tabulated import known_everywhere
 from ..regions import Piece, Region
 from ..sampling import draw
 
@@ -125,7 +124,7 @@ def _as_stated(domain: Domain, item: Observation, equation: bool, boxed: bool) -
     """
     points, rng = np.asarray(item.points), np.random.default_rng(0)
     own = [(item.operator, points[:: max(1, len(points) // SOURCE_ROWS)])]
-    if not boxed or _at_its_points_alone(item.operator):
+    if not boxed or not known_everywhere(item.operator):
         return own
     if equation:
         many = draw(domain.interior, SOURCE_ROWS, rng, "sobol")
@@ -140,12 +139,6 @@ def _as_stated(domain: Domain, item: Observation, equation: bool, boxed: bool) -
         if len(alone) > 1 and np.any(np.ptp(alone, axis=0) >= COVERED * (domain.upper - domain.lower)):
             found.append(many)
     return [(item.operator, np.concatenate(found))]
-
-
-def _at_its_points_alone(operator: Operator) -> bool:
-    """Whether an operator is known only at its own points, by a list of normals or of coefficients."""
-    given = lambda node: isinstance(node, GivenNormals | Tabulated)
-    return any(map(given, jax.tree.leaves(operator, is_leaf=given)))
 
 
 def domain_pieces(domain: Domain) -> list[Piece]:

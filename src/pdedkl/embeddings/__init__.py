@@ -1,6 +1,7 @@
 """Embeddings `h(q)`, and how operators are carried through them."""
 
 from .base import Activation, Embedding, Linear, activate, dense, lecun
+from .invariants import Invariants
 from .jets import Jet
 from .linear import Affine, IdentityEmbedding
 from .networks import MLP, Bottleneck, Residual
@@ -13,6 +14,7 @@ __all__ = [
     "Bottleneck",
     "Embedding",
     "IdentityEmbedding",
+    "Invariants",
     "Jet",
     "LatentJet",
     "Linear",

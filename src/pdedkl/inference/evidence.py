@@ -141,7 +141,8 @@ def _evidence(
 class Derivatives(NamedTuple):
     """`−log p(y | y₀)`, and its derivatives with respect to the matrix, the noise and the residual.
 
-    `left_out` are the values minus their predictions from all others.
+    `left_out` are the values minus their predictions from all others. `before` and `after` are the variances of each
+    value, noise included: of the prior, and given all others.
     """
 
     value: Float[Array, ""]
@@ -149,6 +150,8 @@ class Derivatives(NamedTuple):
     of_noise: Float[Array, " n"]
     of_residual: Float[Array, " n"]
     left_out: Float[Array, " n"]
+    before: Float[Array, " n"]
+    after: Float[Array, " n"]
 
 
 def value_given(factor: Array, residual: Array, first: int, count: Array | int) -> Float[Array, ""]:
@@ -166,7 +169,8 @@ def derivatives(factor: Array, jitter: Array, residual: Array, first: int, count
     """The derivatives of the evidence, from the factor of the matrix."""
     alpha = solve(factor, residual)
     precision = inverse(factor)
-    left_out = alpha / jnp.diagonal(precision)
+    before, after = jnp.sum(factor**2, axis=1), 1 / jnp.diagonal(precision)
+    left_out = alpha * after
     signed = [(1.0, alpha)]
     of_residual = alpha
     if first:
@@ -181,7 +185,8 @@ def derivatives(factor: Array, jitter: Array, residual: Array, first: int, count
     # The jitter is a multiple of the diagonal of K, so it contributes to the gradient.
     diagonal = jnp.arange(residual.shape[0])
     weights = weights + jnp.where(diagonal[:, None] == diagonal, jitter * on_diagonal, 0.0)
-    return Derivatives(value_given(factor, residual, first, count), weights, on_diagonal, of_residual, left_out)
+    value = value_given(factor, residual, first, count)
+    return Derivatives(value, weights, on_diagonal, of_residual, left_out, before, after)
 
 
 def value_from(factor: Array, alpha: Array, residual: Array) -> Float[Array, ""]:

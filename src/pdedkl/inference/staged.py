@@ -105,7 +105,8 @@ def _too_large(index: np.ndarray, size: int) -> Array:
 class Evaluated(NamedTuple):
     """The evidence, the jitter, and derivatives with respect to the matrix of all jets, the noise and the residual.
 
-    `left_out` are the values minus their predictions from all others.
+    `left_out` are the values minus their predictions from all others. `before` and `after` are the variances of each
+    value, noise included: of the prior, and given all others.
     """
 
     value: Float[Array, ""]
@@ -114,6 +115,8 @@ class Evaluated(NamedTuple):
     of_noise: Float[Array, " n"]
     of_residual: Float[Array, " n"]
     left_out: Float[Array, " n"]
+    before: Float[Array, " n"]
+    after: Float[Array, " n"]
 
 
 def evaluate(system: System) -> Evaluated:
@@ -227,7 +230,8 @@ def _evaluated(
     factor, jitter = factorise(gram, noise)
     found = derivatives(factor, jitter, residual, first, count)
     weights = found.weights if owner is None else _of_jets(found.weights, owner)
-    return Evaluated(found.value, jitter, weights, found.of_noise, found.of_residual, found.left_out)
+    of_values = found.left_out, found.before, found.after
+    return Evaluated(found.value, jitter, weights, found.of_noise, found.of_residual, *of_values)
 
 
 def of_rows(upper: Array, terms: Array) -> Array:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from ..domain import Layout
 from .base import Field, Operator, Term, common_layout
+from .normals import GivenNormals
 from .symbol import Symbol
 from .unknown import InFull
 
@@ -112,3 +115,9 @@ def tabulated(
     """`Σ_i c_i(q) L_i` from the numbers `c_i` at points."""
     table, order = table_of(np.asarray(points))
     return Tabulated(tuple(operators), table, jnp.asarray(np.asarray(values)[order]), text)
+
+
+def known_everywhere(operator: Any) -> bool:
+    """Whether an operator is known at all points, and not only at its own, by a list of coefficients or of normals."""
+    listed = lambda node: isinstance(node, Tabulated | GivenNormals)
+    return not any(map(listed, jax.tree.leaves(operator, is_leaf=listed)))

@@ -73,6 +73,12 @@
     return y;
   }
 
+  function chebyshev(degree, x) {
+    let a = 1, b = x;
+    for (let k = 1; k < degree; k++) [a, b] = [b, 2 * x * b - a];
+    return b;
+  }
+
   function embed(h, x, view) {
     switch (h.kind) {
       case "identity": return x;
@@ -81,6 +87,17 @@
       case "residual": {
         const y = embed(h.network, x, view), straight = dense(h.layer, x, view);
         return y.map((value, i) => value + straight[i]);
+      }
+      case "invariants": {
+        const y = new Float64Array(h.degrees.length);
+        let at = 0;
+        for (const { inputs, even } of h.orbits) {
+          const step = even ? 2 : 1;
+          for (let degree = step; at < y.length && h.degrees[at] === degree; degree += step, at++) {
+            for (const i of inputs) y[at] += chebyshev(degree, x[i]) / Math.sqrt(inputs.length);
+          }
+        }
+        return y;
       }
       case "mlp": {
         const last = h.layers.length - 1, act = ACTIVATIONS[h.activation];

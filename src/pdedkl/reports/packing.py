@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ..embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, LatentJet, Linear, Residual
+from ..embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Invariants, LatentJet, Linear, Residual
 from ..inference import Posterior
 from ..inference.calibration import Probes
 from ..inference.engines import ClosedForm, Jets, terms_of
@@ -252,6 +252,9 @@ def _embedding(embedding: Embedding, arrays: Arrays) -> Packed:
     if type(embedding) is Bottleneck:
         network = _embedding(embedding.network, arrays)
         return {"kind": "bottleneck", "layer": _layer(embedding.projection, arrays), "network": network}
+    if type(embedding) is Invariants:
+        orbits = [{"inputs": list(o), "even": even} for o, even in zip(embedding.orbits, embedding.even)]
+        return {"kind": "invariants", "orbits": orbits, "degrees": list(embedding.degrees)}
     raise NotShownError(f"the embedding {type(embedding).__name__} is not part of pdedkl")
 
 

@@ -53,16 +53,16 @@ PROFILES: dict[str, Callable[[], Profile]] = {
 
 
 def _with_profile(name: str, why: str) -> Kind:
-    """The plain kernel, of another roughness, from the plain kernel's length scales."""
+    """The plain or the symmetric kernel, of another roughness, from its length scales."""
     return Kind(
-        f"inputs, {name}",
+        name,
         why,
         lambda search: search.errors_are_left and search.may_be_rough(name),
-        lambda search: search.model(search.plain_kernel(PROFILES[name]()), like=search.trained("inputs")),
+        lambda search: search.model(search.with_profile(PROFILES[name]()), like=search.base),
     )
 
 
-ON_WALLS = "inputs, zero on walls"
+ON_WALLS, SYMMETRIC = "inputs, zero on walls", "symmetric"
 
 CANDIDATES: tuple[Kind, ...] = (
     Kind(
@@ -70,6 +70,12 @@ CANDIDATES: tuple[Kind, ...] = (
         "The plain kernel times a function that is zero on walls where u is. If it is better, all later ones have it.",
         lambda search: search.walls is not None,
         lambda search: search.zero_on_walls(),
+    ),
+    Kind(
+        SYMMETRIC,
+        "Functions that do not change under the swaps and reflections of inputs under which the problem does not.",
+        lambda search: search.errors_are_left and search.symmetry is not None,
+        lambda search: search.symmetric(search.observations, 1.0),
     ),
     _with_profile("Matérn 5/2", "Kinks, corners and fronts: functions with few derivatives."),
     _with_profile("rational quadratic", "Several length scales at once, as in a layer or a narrow peak."),

@@ -369,7 +369,8 @@ def fit(
                 part = subsample(found, plan["trained_values"], seed)
             run: Any = Paper(domain, part, options, trainer)
             if recipe == "default":
-                run = Default(domain, part, options, trainer, walls, start)
+                of_zero_mean = isinstance(mean, ZeroMean)
+                run = Default(domain, part, options, trainer, walls, problem if of_zero_mean else None, start)
             best = run.run()
     trained = with_field(best.trained.model, getattr(problem, "fields", ()))
     if not isinstance(mean, ZeroMean):

@@ -35,6 +35,7 @@ from ..embeddings.base import Linear
 from ..embeddings.push_forward import Normalisation
 from ..inference import condition
 from ..inference.evidence import EvidenceInfo, negative_log_evidence
+from ..inference.solver import Factorised
 from ..inference.staged import STAGED_VALUES, System, evaluate, filled_system, pulled_back
 from ..kernels import Component
 from ..model import Model
@@ -45,6 +46,9 @@ Vector = Float[Array, " p"] | Float[np.ndarray, " p"]
 
 # Noise below this fraction of the size of the data is rounding. Less noise would lose digits in the factorisation.
 NOISE_FLOOR = 1e-6
+
+# A prior variance below this multiple of that of the noise is rounding.
+SQUARED_ROUNDING = 1e-9
 
 # The mean square of a hundred errors may exceed the known variance by this factor, by chance.
 KNOWN_NOISE_MARGIN = 1.3
@@ -293,17 +297,28 @@ def _to_parameters(objective: Objective, x: Vector, of_parts: Any, of_noise: Arr
     return jax.vjp(arrays, x)[1]((jnp.ones(()), of_parts, of_noise, of_residual))[0]
 
 
-def left_out_errors(objective: Objective, x: Vector) -> list[Float[np.ndarray, " n"]]:
-    """Each value minus its prediction from all others, observation by observation; NaN if the factorisation fails.
+def left_out_rows(objective: Objective, x: Vector) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Each value minus its prediction from all others, and the fraction of its variance that these leave.
 
-    The evidence computes them on the way.
+    There is one pair for each observation; NaN if the factorisation fails. The variances are without noise. Values that
+    a kernel knows whatever the data are, as on walls where it is zero, have none to leave.
     """
-    if not _in_stages(objective):
+    ends = np.cumsum([len(item) for item in objective.observations])[:-1]
+    if _in_stages(objective):
+        _, system = staged_system(objective, x)
+        found, place = evaluate(system), np.asarray(system.place)
+        parts = (found.left_out, found.before, found.after, system.noise)
+        errors, before, after, noise = (np.asarray(part)[place] for part in parts)
+    else:
         posterior = condition(objective.model(x), objective.observations, solver="dense")
-        return [item.errors for item in posterior.left_out()]
-    _, system = staged_system(objective, x)
-    errors = np.asarray(evaluate(system).left_out)[np.asarray(system.place)]
-    return np.split(errors, np.cumsum([len(item) for item in objective.observations])[:-1])
+        items = posterior.left_out()
+        errors, noise = (np.concatenate([getattr(item, name) for item in items]) for name in ("errors", "noise"))
+        assert isinstance(posterior.solver, Factorised)
+        before = np.sum(np.asarray(posterior.solver.factor) ** 2, axis=1)
+        after = np.concatenate([item.variance + item.noise for item in items])
+    known = before - noise <= SQUARED_ROUNDING * noise
+    left = np.where(known, 0.0, (after - noise) / np.where(known, 1.0, before - noise))
+    return list(zip(np.split(errors, ends), np.split(left, ends)))
 
 
 class LeftOut(NamedTuple):
@@ -311,13 +326,15 @@ class LeftOut(NamedTuple):
 
     If the noise is known, `error` is only the part that this noise, with a margin for chance, does not explain. `noise`
     is the learned noise level, or zero if the noise is known. `name` is that of the level, or of the observation.
-    `alike` says whether the values are all zero, or all the same.
+    `alike` says whether the values are all zero, or all the same. `open` is the fraction of the variance of a value
+    that all others leave.
     """
 
     name: str
     error: float
     noise: float
     alike: bool = False
+    open: float = 0.0
 
 
 def left_out(objective: Objective, x: Vector) -> list[LeftOut]:
@@ -327,7 +344,7 @@ def left_out(objective: Objective, x: Vector) -> list[LeftOut]:
     found = []
     most = max(map(len, objective.observations))
     alike = conditions(objective.observations)
-    for i, (item, errors) in enumerate(zip(objective.observations, left_out_errors(objective, x))):
+    for i, (item, (errors, left)) in enumerate(zip(objective.observations, left_out_rows(objective, x))):
         if len(item) < min(FEWEST_TO_LEAVE_OUT, most):
             continue
         learned = item.noise_name is not None
@@ -335,7 +352,8 @@ def left_out(objective: Objective, x: Vector) -> list[LeftOut]:
         excess = float(np.mean(errors**2)) - (0.0 if learned else KNOWN_NOISE_MARGIN * variance)
         name = item.noise_name or item.name
         error = float(np.sqrt(excess if not excess < 0 else 0.0)) / scales[name]
-        found.append(LeftOut(name, error, np.sqrt(variance) / scales[name] if learned else 0.0, i in alike))
+        noise = float(np.sqrt(variance)) / scales[name] if learned else 0.0
+        found.append(LeftOut(name, error, noise, i in alike, float(np.mean(left))))
     return found
 
 

@@ -13,9 +13,10 @@ likelihood decides instead, and also chooses the strength of the prior.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -24,7 +25,7 @@ import numpy as np
 from jaxtyping import Array
 
 from ..domain import Domain
-from ..embeddings import Affine
+from ..embeddings import Affine, Invariants
 from ..embeddings.push_forward import Normalisation
 from ..inference import Posterior, condition
 from ..kernels import Kernel, Profile, SquaredExponential
@@ -32,14 +33,26 @@ from ..model import Model
 from ..observations import Observation
 from ..operators import Row, Vanishing
 from ..operators.rows import names_in
-from ..scales import signal_variance
+from ..scales import may_be_noise, signal_variance
 from . import starts
-from .candidates import CANDIDATES, ON_WALLS, PROFILES, ROUNDS, ROUNDS_OF_A_SUM, TOGETHER, WIDTH, Kind, additive_share
+from .candidates import (
+    CANDIDATES,
+    ON_WALLS,
+    PROFILES,
+    ROUNDS,
+    ROUNDS_OF_A_SUM,
+    SYMMETRIC,
+    TOGETHER,
+    WIDTH,
+    Kind,
+    additive_share,
+)
 from .gauss_newton import price_of_weights
 from .interactions import interactions
 from .objective import USUAL_NOISE, LeftOut, Objective, largest_error, left_out, value_and_gradient
 from .phases import Trained, Trainer
 from .rescue import least_left_out
+from .symmetries import symmetries
 from .validation import Score, Validation
 
 # Enough values to choose a start and to find directions, and few enough for a cheap fit.
@@ -63,6 +76,8 @@ FAILED = 0.1
 NOISE_MARGIN = 1.2
 # Values of which this much is missed, relative to their size, are not predicted.
 BLIND = 0.9
+# Zeros are not predicted if more than this fraction of their variance is left.
+UNEXPLAINED = 0.5
 # Evidence decides among candidates whose left-out errors are at most this many times those of the best.
 COMPARABLE = 3.0
 
@@ -99,9 +114,10 @@ class Candidate:
     def blind(self) -> bool:
         """Whether some values are not predicted at all.
 
-        A kernel on which the equation always holds, such as a constant, predicts a source of zeros or ones best.
+        A kernel on which the equation always holds, such as a constant, predicts a source of zeros or ones best. So
+        these do not show by their errors whether they are predicted, but by what others leave of their variance.
         """
-        return any(not item.error < BLIND for item in self.left_out_each if not item.alike)
+        return any(item.open > UNEXPLAINED if item.alike else not item.error < BLIND for item in self.left_out_each)
 
     def comparable(self, other: Candidate) -> bool:
         """Whether no observation is predicted much worse than by the `other`."""
@@ -115,7 +131,8 @@ class Candidate:
     @property
     def explained(self) -> bool:
         """Whether left-out values and validation data are predicted to `accuracy`. To fit the data is not enough."""
-        return self.left_out < self.accuracy and (self.validated is None or self.validated.error < self.accuracy)
+        predicted = self.left_out < self.accuracy and not self.blind
+        return predicted and (self.validated is None or self.validated.error < self.accuracy)
 
     @cached_property
     def objective(self) -> float:
@@ -158,12 +175,15 @@ class Default:
         options: Options,
         trainer: Trainer,
         walls: Vanishing | None = None,
+        problem: Any = None,
         start: Posterior | Kernel | None = None,
     ) -> None:
         self.start: Posterior | Kernel | None = start
         self.domain: Domain = domain
         self.walls: Vanishing | None = walls
-        self.observations, self.options, self.trainer = tuple(observations), options, trainer
+        self.problem = problem
+        self.observations: tuple[Observation, ...] = tuple(observations)
+        self.options, self.trainer = options, trainer
         self.variance: float = signal_variance(observations)
         self.fields = names_in([item.operator for item in observations])
         self.order = max(item.operator.order for item in observations)
@@ -198,7 +218,7 @@ class Default:
     def _kinds(self) -> list[Kind]:
         """The kinds of kernels to try after the plain one."""
         if self.options.model == "gp" or self.fields:
-            return [kind for kind in CANDIDATES if kind.name.startswith("inputs")]
+            return [kind for kind in CANDIDATES if kind.name == ON_WALLS or kind.name in PROFILES]
         if self.options.model == "linear":
             return [kind for kind in CANDIDATES if kind.name == "projection"]
         return list(CANDIDATES)
@@ -258,9 +278,9 @@ class Default:
         """Whether to try a profile: rough enough for the operators, and in between only if rougher than smooth."""
         if self.options.profile is not None or PROFILES[name]().smoothness < self.order:
             return False
-        roughest = self._named("inputs, Matérn 5/2")
+        roughest = self._named(f"{self.base.name}, Matérn 5/2")
         if name in ("Matérn 7/2", "Matérn 9/2") and roughest is not None:
-            return roughest.rank < self.trained("inputs").rank
+            return roughest.rank < self.base.rank
         return True
 
     @property
@@ -273,6 +293,17 @@ class Default:
         of_values = all(item.operator.local for item in self.observations)
         return self.free and self.domain.dim > 2 and of_values and self.options.engine == "closed-form"
 
+    @cached_property
+    def symmetry(self) -> Invariants | None:
+        """What does not change under the symmetries of the problem, if it has some and nothing is measured besides."""
+        return None if may_be_noise(self.observations, self.observations) else symmetries(self.problem)
+
+    @property
+    def base(self) -> Candidate:
+        """What other profiles are tried with: the plain kernel, or that of symmetric functions if it is better."""
+        plain, found = self.trained("inputs"), self._named(SYMMETRIC)
+        return plain if found is None or found.blind or not found.rank < plain.rank else found
+
     def trained(self, name: str) -> Candidate:
         found = self._named(name)
         if found is None:
@@ -281,17 +312,26 @@ class Default:
 
     # ── Where they start ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def model(self, kernel: Kernel, like: Candidate | None = None, noise: float = starts.INITIAL_NOISE) -> Model:
-        """A model to train, with the coefficients that are known best; with the noise `like` that of a candidate."""
+    def model(
+        self,
+        kernel: Kernel,
+        like: Candidate | None = None,
+        noise: float = starts.INITIAL_NOISE,
+        part: tuple[Observation, ...] | None = None,
+    ) -> Model:
+        """A model to train on all observations, or a part of each, with the coefficients that are known best.
+
+        It begins with the noise `like` that of a candidate, or with this noise.
+        """
         kernel = self.of_fields(kernel.times(self.on_walls))
-        model = starts.model_of(kernel, self.observations, noise, self.options.engine)
+        model = starts.model_of(kernel, part or self.observations, noise, self.options.engine)
         if self.candidates and model.coefficients:
             model = eqx.tree_at(lambda m: m.coefficients, model, self.best.trained.model.coefficients)
         return model if like is None else model.with_noise(like.trained.model.log_noise)
 
-    def plain_kernel(self, profile: Profile) -> Kernel:
-        """The trained plain kernel with another profile."""
-        found = self.trained("inputs").trained.model.kernel
+    def with_profile(self, profile: Profile) -> Kernel:
+        """The trained plain or symmetric kernel with another profile."""
+        found = self.base.trained.model.kernel
         profiles = lambda k: [part.base.profile for part in k.components]
         return eqx.tree_at(profiles, found, [profile] * len(found.components))
 
@@ -303,6 +343,12 @@ class Default:
         """The trained plain kernel, for functions that are zero on the walls."""
         plain = self.trained("inputs")
         return self.model(plain.trained.model.kernel.times(self.walls))
+
+    def symmetric(self, part: tuple[Observation, ...], factor: float) -> Model:
+        """A smooth function of what does not change under the symmetries of the problem."""
+        assert self.symmetry is not None
+        kernel = starts.symmetric(self.domain, self.variance, self.symmetry, self.profile, factor)
+        return self.model(kernel, part=part)
 
     def projection(self) -> Kernel:
         rows, strengths = self.directions
@@ -354,29 +400,35 @@ class Default:
     # ── Training ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _plain(self) -> None:
-        """The plain kernel: from several length scales on a part of the data, then from the best of them on all."""
+        """The plain kernel."""
+        build = lambda factor: self.of_fields(starts.on_inputs(self.domain, self.variance, self.profile, factor))
+        self._from_length_scales(
+            "inputs", lambda part, factor: starts.model_of(build(factor), part, engine=self.options.engine)
+        )
+
+    def _from_length_scales(self, name: str, build: Callable[[tuple[Observation, ...], float], Model]) -> None:
+        """Train a kernel from several length scales on a part of the data, then the best of them on all."""
         part = starts.subsample(self.observations, EXPLORING_POINTS, self.options.seed)
-        looks = []
+        looks: list[Candidate] = []
         whole = sum(map(len, part)) == sum(map(len, self.observations))
-        enough = lambda trained: whole and self._enough(self._candidate("inputs", trained))
+        enough = lambda trained: whole and self._enough(self._candidate(name, trained))
         for number, factor in enumerate(LENGTH_SCALES, start=1):
-            kernel = self.of_fields(starts.on_inputs(self.domain, self.variance, self.profile, factor))
-            objective = Objective(
-                starts.model_of(kernel, part, engine=self.options.engine), part, self.options.strength
-            )
-            name = f"inputs, start {number}"
-            looks.append(self.trainer.alternate(name, objective, ROUNDS, enough=enough))
-            if self.trainer.ended() or enough(looks[-1]):
+            objective = Objective(build(part, factor), part, self.options.strength)
+            trained = self.trainer.alternate(f"{name}, start {number}", objective, ROUNDS, enough=enough)
+            looks.append(self._candidate(name, trained))
+            if self.trainer.ended() or enough(trained):
                 break
-        look = min(looks, key=lambda trained: trained.value if np.isfinite(trained.value) else np.inf)
+        value = lambda found: found.trained.value if np.isfinite(found.trained.value) else np.inf
+        look = min(looks, key=lambda found: (found.blind, value(found))).trained
         if whole:
-            self._keep("inputs", look)
+            self._keep(name, look)
         else:
             found = look.model
-            model = starts.model_of(found.kernel, self.observations, engine=self.options.engine)
-            model = model.with_noise(found.log_noise)
+            model = starts.model_of(found.kernel, self.observations, engine=self.options.engine).with_noise(
+                found.log_noise
+            )
             model = eqx.tree_at(lambda m: m.coefficients, model, found.coefficients) if model.coefficients else model
-            self._alternate("inputs", model, ROUNDS)
+            self._alternate(name, model, ROUNDS)
 
     def _trained_on(self, start: Posterior) -> None:
         """The kernel of an earlier posterior, from where its training ended."""
@@ -403,6 +455,9 @@ class Default:
 
     def _train(self, kind: Kind) -> None:
         name = self._name_of(kind)
+        if kind.name == SYMMETRIC:
+            self._from_length_scales(name, self.symmetric)
+            return
         before, start = self.best, kind.start(self)
         if start is None:
             return
@@ -413,6 +468,8 @@ class Default:
 
     def _name_of(self, kind: Kind) -> str:
         """The name of a candidate in tables: a sum is called by its terms."""
+        if kind.name in PROFILES:
+            return f"{self.base.name}, {kind.name}"
         if kind.name == "ridges of several":
             return f"ridges of {len(self.domain.layout)}"
         if kind.name == "sum":

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from ..compilation import compiled_quickly
 from ..domain import Domain
-from ..embeddings import Affine, Embedding, Residual
+from ..embeddings import Affine, Embedding, Invariants, Residual
 from ..embeddings.push_forward import Normalisation
 from ..inference.posterior import Posterior
 from ..kernels import Kernel, Profile, additive, ard, deep
@@ -26,6 +26,8 @@ DIRECTIONS = 8
 # A direction along which the first posterior hardly varies still starts with this fraction of the largest weight.
 WEAKEST = 0.1
 INITIAL_NOISE = 0.03
+# How many times longer the length scale of each further sum over an orbit starts.
+RISE = 4.0
 
 
 @compiled_quickly
@@ -177,6 +179,18 @@ def linear_map(embedding: Embedding) -> Float[Array, "h d"]:
 def on_inputs(domain: Domain, variance: float, profile: Profile | None = None, factor: float = 1.0) -> Kernel:
     """The plain kernel; its length scales start at `factor` times the usual distance of two points."""
     return ard(domain, profile, variance=4 * variance, lengthscale=factor * np.sqrt(domain.dim))
+
+
+def symmetric(
+    domain: Domain, variance: float, invariants: Invariants, profile: Profile | None = None, factor: float = 1.0
+) -> Kernel:
+    """A smooth function of what does not change under swaps and reflections of inputs.
+
+    Most depends on the first sums of each orbit: the length scales of the others start longer, each `RISE` times the
+    one before. From equal ones, training may end in a poor optimum (`docs/studies.md`).
+    """
+    spread = factor * np.sqrt(len(invariants.orbits)) * RISE ** (np.asarray(invariants.powers) - 1.0)
+    return deep(domain, invariants, profile, variance=4 * variance, lengthscale=spread)
 
 
 def on_each_input(domain: Domain, variance: float, profile: Profile | None = None) -> Kernel:
