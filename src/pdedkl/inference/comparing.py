@@ -16,6 +16,7 @@ from ..operators import Operator, Row, identity, same
 from ..verdicts import INSIDE
 from .calibration import Calibration, Compared, Probes, factor_of, factors_of, votes
 from .cholesky import inverse, left_out
+from .estimates import of_numbers
 from .joint import Joint, joint
 from .residuals import error_given
 from .rows import ROUNDING, values_of_fields
@@ -134,10 +135,10 @@ class Comparing:
         weight = np.ones(len(fresh))
         if inside is not None:
             covariance = self.covariance(inside, identity, fresh.points, fresh.operator)
-            claimed = np.sqrt(np.outer(self.predict(inside).variance, predicted.variance + predicted.rounding))
+            claimed = np.sqrt(np.outer(self.predict(inside).variance, predicted.variance + predicted.besides))
             weight = votes(covariance / claimed)
         errors = np.asarray(fresh.values) - predicted.mean
-        return Compared(errors, predicted.by_cause, known + predicted.rounding, weight)
+        return Compared(errors, predicted.by_cause, known + predicted.besides, weight)
 
     def left_out(self: Any) -> list[Compared]:
         """Each value of the data against its prediction from all others.
@@ -239,10 +240,11 @@ class Comparing:
             (at, np.asarray(item.values)[part]) for (k, item), part, at in zip(items, parts, index) if causes[k].fresh
         ]
         errors: list[Inside] = []
+        whole = found._replace(covariance=found.covariance + of_numbers(self, [*rows, *places], found.solved))
         for number, operator in reversed(list(enumerate(targets))):
             of_held = ends[-1] + number * len(inside) + np.arange(held.sum())
             last = ends[-1] + number * len(inside) + np.arange(held.sum(), len(inside))
-            error = _errors_inside(found, fresh, operator, inside[~held], last)
+            error = _errors_inside(whole, fresh, operator, inside[~held], last)
             if error is not None:
                 errors.insert(0, error)
                 probes.insert(0, (number - len(targets), operator, inside[held], of_held))
@@ -262,7 +264,7 @@ class Comparing:
 
     def _of_inside(self: Any, error: Inside) -> Compared:
         parts = self._predicted(error.places, error.operator)
-        return Compared(error.errors, parts.by_cause, parts.rounding, np.ones(len(error.places)), SLACK_INSIDE)
+        return Compared(error.errors, parts.by_cause, parts.besides, np.ones(len(error.places)), SLACK_INSIDE)
 
     def _items(self: Any, cause: Cause) -> tuple[Observation, ...]:
         return cause.fresh or tuple(self.observations[i] for i in cause.left_out)

@@ -21,6 +21,7 @@ from scipy.special import ndtr
 from ..observations import Observation
 from ..operators import Operator, identity
 from .calibration import WIDTH
+from .estimates import of_numbers
 from .joint import Joint, joint
 from .rows import ROUNDING
 
@@ -72,6 +73,7 @@ def error_inside(
     if probes is not None:
         v = solve_triangular(np.asarray(probes.factor), found.covariance[:start], lower=True)
         covariance = covariance + (v.T * np.asarray(calibration.weights())) @ v
+    covariance = covariance + of_numbers(posterior, rows, found.solved)
     kept = found._replace(covariance=covariance).of(np.arange(start, len(covariance)))
     values = np.concatenate([np.asarray(item.values) for item in fresh])
     return error_given(kept, values, posterior.predict(places, operator).variance)

@@ -22,6 +22,7 @@ from ..domain import Domain
 from ..inference import Posterior, condition
 from ..inference.built_in import not_built_in
 from ..inference.conditioning import MATRICES
+from ..inference.estimates import with_estimates
 from ..inference.iterative import chosen_solver
 from ..inference.memory import fits, most_that_fit
 from ..kernels import Kernel, Profile
@@ -31,6 +32,7 @@ from ..observations import Learned, Observation, check_in_domain, check_observat
 from ..precision import require_float64
 from ..scales import about, constant_part, data_scales, signal_variance, with_tolerance, without_rounding
 from ..shown import Rows, Shown, over
+from .curvature import settled
 from .journal import Journal, digest_of, fingerprint, recorded
 from .linearising import is_nonlinear
 from .monitor import Callback, Monitor, Step, display
@@ -370,7 +372,11 @@ def fit(
             run: Any = Paper(domain, part, options, trainer)
             if recipe == "default":
                 run = Default(domain, part, options, trainer, walls, start)
-            best = run.run()
+            best, covariance = run.run(), None
+            if recipe == "default" and best.trained.objective.unknown and not trainer.ended():
+                found_numbers = settled(best.trained, trainer.stopped)
+                best = replace(best, trained=found_numbers.trained)
+                covariance = found_numbers.of_numbers()
     trained = with_field(best.trained.model, getattr(problem, "fields", ()))
     if not isinstance(mean, ZeroMean):
         trained = eqx.tree_at(lambda m: m.mean, trained, mean)
@@ -380,7 +386,8 @@ def fit(
     given = not_built_in(trained.kernel, given)
     levels = {item.noise_name for item in given}
     trained = eqx.tree_at(lambda m: m.log_noise, trained, {k: v for k, v in trained.log_noise.items() if k in levels})
-    posterior = condition(trained, given, solver=plan["solver"])
+    whole = plan["trained_values"] == sum(map(len, given))
+    posterior = with_estimates(condition(trained, given, solver=plan["solver"]), covariance if whole else None)
     if recipe == "default" if calibrate is None else calibrate:
         new_values = getattr(problem, "fresh", None)
         known = new_values(CALIBRATING_POINTS, seed=seed, purpose="calibration") if new_values else ()

@@ -1,6 +1,6 @@
 """What training minimises, as a function of one flat vector.
 
-    −log p(y | y₀, x) + ½ γ Σ w_i² fan-in_i + weak priors on log σ², log ℓ and the noise levels
+    −log p(y | y₀, x) + ½ γ Σ w_i² fan-in_i + weak priors on log σ², log ℓ and the noise levels + those of unknowns
 
 Each prior term is zero at its centre. So parameters that the data say nothing about cost nothing, however many there
 are.
@@ -39,6 +39,7 @@ from ..inference.staged import STAGED_VALUES, System, evaluate, filled_system, p
 from ..kernels import Component
 from ..model import Model
 from ..observations import Observation
+from ..operators import Parameter, parameters_of
 from ..scales import NOISE_OF_EXACT, conditions, data_scales, exact_levels, may_be_noise, signal_variance
 
 Vector = Float[Array, " p"] | Float[np.ndarray, " p"]
@@ -97,6 +98,7 @@ class Objective(eqx.Module):
     noise_ceiling: dict[str, Float[Array, ""]]
     log_variance: Float[Array, ""]
     prior_strength: Float[Array, ""]
+    unknown: dict[str, Parameter]
     kernel_priors: bool = eqx.field(static=True)
     alike: int = eqx.field(static=True)
     given: int = eqx.field(static=True)
@@ -120,6 +122,7 @@ class Objective(eqx.Module):
         self.noise_ceiling = {name: jnp.log(NOISE_OF_EXACT * scales[name]) for name in model.log_noise if name in exact}
         self.log_variance = jnp.log(signal_variance(observations))
         self.prior_strength = jnp.asarray(float(prior_strength))
+        self.unknown = parameters_of([item.operator for item in observations])
         self.kernel_priors = kernel_priors
 
     @property
@@ -190,7 +193,10 @@ class Objective(eqx.Module):
 
     def prior(self, x: Vector, model: Model) -> Float[Array, ""]:
         """The terms that do not depend on the data."""
-        return 0.5 * self.prior_strength * jnp.sum(x[: self.weight_count] ** 2) + self._kernel_prior(model)
+        of_weights = 0.5 * self.prior_strength * jnp.sum(x[: self.weight_count] ** 2)
+        # Their values are where they start: training moves those of the model.
+        numbers = [one.energy(model.coefficients[name]) for name, one in sorted(self.unknown.items())]
+        return of_weights + self._kernel_prior(model) + sum(numbers, jnp.zeros(()))
 
     def _kernel_prior(self, model: Model) -> Float[Array, ""]:
         total = jnp.zeros(())

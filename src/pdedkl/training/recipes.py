@@ -37,6 +37,7 @@ from . import starts
 from .candidates import CANDIDATES, ON_WALLS, PROFILES, ROUNDS, ROUNDS_OF_A_SUM, TOGETHER, WIDTH, Kind, additive_share
 from .gauss_newton import price_of_weights
 from .interactions import interactions
+from .ladder import climbed
 from .objective import USUAL_NOISE, LeftOut, Objective, largest_error, left_out, value_and_gradient
 from .phases import Trained, Trainer
 from .rescue import least_left_out
@@ -359,11 +360,7 @@ class Default:
         looks = []
         whole = sum(map(len, part)) == sum(map(len, self.observations))
         enough = lambda trained: whole and self._enough(self._candidate("inputs", trained))
-        for number, factor in enumerate(LENGTH_SCALES, start=1):
-            kernel = self.of_fields(starts.on_inputs(self.domain, self.variance, self.profile, factor))
-            objective = Objective(
-                starts.model_of(kernel, part, engine=self.options.engine), part, self.options.strength
-            )
+        for number, objective in enumerate(self._starts(part), start=1):
             name = f"inputs, start {number}"
             looks.append(self.trainer.alternate(name, objective, ROUNDS, enough=enough))
             if self.trainer.ended() or enough(looks[-1]):
@@ -377,6 +374,20 @@ class Default:
             model = model.with_noise(found.log_noise)
             model = eqx.tree_at(lambda m: m.coefficients, model, found.coefficients) if model.coefficients else model
             self._alternate("inputs", model, ROUNDS)
+
+    def _starts(self, part: Sequence[Observation]) -> list[Objective]:
+        """The plain kernel at several length scales; with unknown numbers at the best rungs of their ladders, and once
+        at the values that were given."""
+        kernels = [self.of_fields(starts.on_inputs(self.domain, self.variance, self.profile, f)) for f in LENGTH_SCALES]
+        models = [starts.model_of(kernel, part, engine=self.options.engine) for kernel in kernels]
+        found = [Objective(model, part, self.options.strength) for model in models]
+        if not (given := models[0].coefficients) or self.trainer.ended():
+            return found
+        numbers = found[0].model(climbed(found[0], self.trainer.stopped)).coefficients
+        if numbers == given:
+            return found
+        moved = [eqx.tree_at(lambda m: m.coefficients, model, numbers) for model in models]
+        return [*(Objective(model, part, self.options.strength) for model in moved), found[0]]
 
     def _trained_on(self, start: Posterior) -> None:
         """The kernel of an earlier posterior, from where its training ended."""
