@@ -145,8 +145,8 @@ class Model(Shown, eqx.Module):
         if odd := set(bounds_of([operator])) - set(self.bounds):
             names = ", ".join(name for name, *_ in odd)
             raise ValueError(
-                f"The model learned Parameter {names} with other bounds than {operator} holds it with: use the Parameter "
-                "that the model was built with."
+                f"The model learned Parameter {names} with other bounds than {operator} holds it with: use the "
+                "Parameter that the model was built with."
             )
         if unknown := set(held) - set(self.coefficients):
             raise ValueError(

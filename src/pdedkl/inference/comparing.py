@@ -16,7 +16,6 @@ from ..operators import Operator, Row, identity, same
 from ..verdicts import INSIDE
 from .calibration import Calibration, Compared, Probes, factor_of, factors_of, votes
 from .cholesky import inverse, left_out
-from .estimates import of_numbers
 from .joint import Joint, joint
 from .residuals import error_given
 from .rows import ROUNDING, values_of_fields
@@ -240,11 +239,10 @@ class Comparing:
             (at, np.asarray(item.values)[part]) for (k, item), part, at in zip(items, parts, index) if causes[k].fresh
         ]
         errors: list[Inside] = []
-        whole = found._replace(covariance=found.covariance + of_numbers(self, [*rows, *places], found.solved))
         for number, operator in reversed(list(enumerate(targets))):
             of_held = ends[-1] + number * len(inside) + np.arange(held.sum())
             last = ends[-1] + number * len(inside) + np.arange(held.sum(), len(inside))
-            error = _errors_inside(whole, fresh, operator, inside[~held], last)
+            error = _errors_inside(found, fresh, operator, inside[~held], last)
             if error is not None:
                 errors.insert(0, error)
                 probes.insert(0, (number - len(targets), operator, inside[held], of_held))
@@ -264,7 +262,8 @@ class Comparing:
 
     def _of_inside(self: Any, error: Inside) -> Compared:
         parts = self._predicted(error.places, error.operator)
-        return Compared(error.errors, parts.by_cause, parts.besides, np.ones(len(error.places)), SLACK_INSIDE)
+        # Residuals show the errors for numbers as they were learned.
+        return Compared(error.errors, parts.by_cause, parts.rounding, np.ones(len(error.places)), SLACK_INSIDE)
 
     def _items(self: Any, cause: Cause) -> tuple[Observation, ...]:
         return cause.fresh or tuple(self.observations[i] for i in cause.left_out)

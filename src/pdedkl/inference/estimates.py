@@ -13,7 +13,7 @@ in the same linear model, with the priors' variances `Λ`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -32,13 +32,12 @@ CURVATURE, LINEAR = "the curvature of the evidence", "a linear model"
 
 
 class Estimates(eqx.Module):
-    """The covariance of learned numbers, as they are learned, the slopes `J` and `K⁻¹ J`, in the order of the names.
+    """The covariance of learned numbers, as they are learned, and `K⁻¹ J`, in the order of the names.
 
     `source` says where the covariance is from.
     """
 
     covariance: Float[Array, "p p"]
-    slopes: Float[Array, "n p"]
     solved: Float[Array, "n p"]
     names: tuple[str, ...] = eqx.field(static=True)
     source: str = eqx.field(static=True)
@@ -55,6 +54,11 @@ def unknowns_of(posterior: Any) -> dict[str, Parameter]:
     return dict(sorted(parameters_of([item.operator for item in posterior.observations]).items()))
 
 
+def prior_spreads(unknown: Mapping[str, Parameter]) -> Float[np.ndarray, " p"]:
+    """The standard deviations before the data, of the numbers as they are learned, in the order of their names."""
+    return np.asarray([float(spread_of(one.prior, one.support, float(one.raw))) for _, one in sorted(unknown.items())])
+
+
 def with_estimates(posterior: Any, covariance: np.ndarray | None = None) -> Any:
     """The posterior with error bars that contain those of its numbers; itself if there are none."""
     unknown = unknowns_of(posterior)
@@ -65,21 +69,12 @@ def with_estimates(posterior: Any, covariance: np.ndarray | None = None) -> Any:
     solved = np.asarray(posterior.solver.solve(posterior.gram, jnp.asarray(slopes)))
     source = CURVATURE
     if covariance is None:
-        prior = np.asarray([float(spread_of(one.prior, one.support, float(one.raw))) for one in unknown.values()])
+        prior = prior_spreads(unknown)
         information = slopes.T @ solved
         scaled = np.eye(len(prior)) + prior[:, None] * (0.5 * (information + information.T)) * prior
         covariance, source = prior[:, None] * np.linalg.inv(scaled) * prior, LINEAR
-    made = Estimates(jnp.asarray(covariance), jnp.asarray(slopes), jnp.asarray(solved), tuple(unknown), source)
+    made = Estimates(jnp.asarray(covariance), jnp.asarray(solved), tuple(unknown), source)
     return replace(posterior, estimates=made)
-
-
-def of_numbers(posterior: Any, rows: Sequence[tuple[Operator, Any]], solved: np.ndarray) -> Float[np.ndarray, "m m"]:
-    """`w cov(θ) wᵀ` for some rows, given as operators and their points; `solved` is `K⁻¹ k(D, rows)`."""
-    if posterior.estimates is None:
-        return np.zeros((solved.shape[1], solved.shape[1]))
-    own = np.concatenate([slopes_at(posterior, operator, points) for operator, points in rows])
-    root = (own - solved.T @ np.asarray(posterior.estimates.slopes)) @ posterior.estimates.root
-    return root @ root.T
 
 
 def slopes_at(posterior: Any, operator: Operator, points: Any) -> Float[np.ndarray, "m p"]:

@@ -35,6 +35,8 @@ from .solver import Factorised, Gram, Solver
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from ..checking.parameters import Parameters
+
 # Entries of the matrix between one batch of test points and the data; bounds the memory of a prediction. Conjugate
 # gradients compute all covariances of the data anew for each batch, so their batches are large.
 ENTRIES_PER_BATCH = {Factorised: 1 << 22, Iterative: 1 << 26}
@@ -335,6 +337,19 @@ class Posterior(Comparing, Shown, eqx.Module):
         leaves = jax.tree.leaves(bound, is_leaf=lambda node: isinstance(node, Parameter))
         return {leaf.name: float(leaf.value) for leaf in leaves if isinstance(leaf, Parameter)}
 
+    @property
+    def parameters(self) -> Parameters:
+        """What the data say about the unknown numbers of the operators: a table when printed, estimates by name.
+
+        !!! example
+            ```python
+            assert len(posterior.parameters) == 0  # this posterior has no unknown numbers
+            ```
+        """
+        from ..checking.parameters import parameters_of_posterior
+
+        return parameters_of_posterior(self)
+
     def _described(self) -> tuple[str, Rows] | None:
         if not known(self.alpha, self.objective, self.jitter) or (kernel := self.model.kernel._in_words()) is None:
             return None
@@ -344,7 +359,8 @@ class Posterior(Comparing, Shown, eqx.Module):
             "noise": listed([f"{name} {level:.3g}" for name, level in self.model.noise().items()]) or "known",
         }
         if unknowns := self.unknowns():
-            found["learned"] = listed([f"{name} = {value:.4g}" for name, value in unknowns.items()])
+            learned = [f"{name} = {value:.4g}{self._plus_minus(name)}" for name, value in unknowns.items()]
+            found["learned"] = listed(learned)
         jitter = f", with a jitter of {float(self.jitter):.0e}" if float(self.jitter) else ""
         found["evidence"] = f"log p(y) = {-float(self.objective):.2f}{jitter}"
         if self.calibration is not None:
@@ -355,6 +371,9 @@ class Posterior(Comparing, Shown, eqx.Module):
             found["training"] = self.training._in_words()
         fields = ", ".join(self.model.kernel.fields) or "u"
         return f"Posterior of {fields} over {over(self.model.kernel.layout)}, from {len(self.alpha)} values", found
+
+    def _plus_minus(self, name: str) -> str:
+        return "" if self.estimates is None else f" ± {self.parameters[name].std:.1g}"
 
     def _predicted(self, points: Any, operator: Operator, batch_size: int | None = None) -> PredictedParts:
         """Mean and variance of `A u` at points, the variance also by its causes."""
@@ -367,7 +386,8 @@ class Posterior(Comparing, Shown, eqx.Module):
         for start in range(0, q.shape[0], size):
             part = q[start : start + size]
             padded = np.concatenate([part, np.broadcast_to(part[-1], (size - len(part), q.shape[1]))])
-            *found, following = (np.asarray(leaf)[..., : len(part)] for leaf in rows.predict(self, data, operator, padded))
+            predicted = rows.predict(self, data, operator, padded)
+            *found, following = (np.asarray(leaf)[..., : len(part)] for leaf in predicted)
             batches.append((*self._by_cause(*found), following))
         mean, by_cause, rounding, clamped, following = (np.concatenate(columns, axis=-1) for columns in zip(*batches))
         of_numbers = self._of_numbers(q, operator, following)

@@ -21,7 +21,6 @@ from scipy.special import ndtr
 from ..observations import Observation
 from ..operators import Operator, identity
 from .calibration import WIDTH
-from .estimates import of_numbers
 from .joint import Joint, joint
 from .rows import ROUNDING
 
@@ -61,7 +60,10 @@ class ErrorInside(NamedTuple):
 def error_inside(
     posterior: Any, fresh: Sequence[Observation], places: np.ndarray, operator: Operator = identity
 ) -> ErrorInside:
-    """The error of `u` at places, from the residuals of fresh values, with covariances as the posterior has them."""
+    """The error of `u` at places, from the residuals of fresh values, with covariances as the posterior has them.
+
+    What learned numbers add to the error is not seen there: `u` follows them so that the equation holds. It is left.
+    """
     calibration = posterior.calibration
     probes = None if calibration is None else calibration.probes
     first = [] if probes is None else list(zip(probes.operators, probes.points))
@@ -73,7 +75,6 @@ def error_inside(
     if probes is not None:
         v = solve_triangular(np.asarray(probes.factor), found.covariance[:start], lower=True)
         covariance = covariance + (v.T * np.asarray(calibration.weights())) @ v
-    covariance = covariance + of_numbers(posterior, rows, found.solved)
     kept = found._replace(covariance=covariance).of(np.arange(start, len(covariance)))
     values = np.concatenate([np.asarray(item.values) for item in fresh])
     return error_given(kept, values, posterior.predict(places, operator).variance)

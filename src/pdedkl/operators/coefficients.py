@@ -188,7 +188,7 @@ class Parameter(AbstractCoefficient):
         self.name = name
         self.positive = support == Support(0.0)
         self.prior = prior
-        self.bounds = None if support.free or self.positive else (_bound(support.lower), _bound(support.upper))
+        self.bounds = None if support.free or self.positive else (_limit(support.lower), _limit(support.upper))
         self.raw = jnp.asarray(support.raw(float(initial)), dtype=float)
 
     def __check_init__(self) -> None:
@@ -263,7 +263,7 @@ class Parameter(AbstractCoefficient):
         return self.name
 
 
-def _bound(limit: float) -> float | None:
+def _limit(limit: float) -> float | None:
     return None if np.isinf(limit) else float(limit)
 
 

@@ -19,6 +19,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from ..inference.estimates import prior_spreads
 from . import lbfgs
 from .objective import Objective, value_and_gradient
 from .phases import Trained
@@ -29,25 +30,112 @@ STEP = 0.3
 FIRST, LARGEST, SMALLEST = 1e-2, 0.3, 1e-10
 # The search ends where the objective is within this of its minimum, in nats, or after as many iterations.
 CLOSE, ITERATIONS = 1e-3, 25
-# Curvatures in scaled coordinates below this fraction of the largest are rounding.
-RELATIVE = 1e-5
+# The standard deviation of a coordinate that changes nothing; most are logarithms.
+FURTHEST = 10.0
+# Curvatures below this are rounding.
+RELATIVE = 1e-12
 # The coordinates are good if all curvatures are within this factor of one; they are improved a few times.
 FACTOR, ROUNDS = 4.0, 4
+# A rise over two standard deviations below this, in nats, shows that the curvature at the minimum is not all.
+SLOW = 1.3
 # With more coordinates than this, each array of more than a few moves as a whole.
 MOST, FEW = 24, 3
 
 
 class Curvature(NamedTuple):
-    """A minimum, and `H⁻¹` for everything but the weights; `moved` is how far it was from the start, in nats."""
+    """A minimum, and `T` with `T Tᵀ = H⁻¹` for everything but the weights; `moved` is how far it was, in nats."""
 
     trained: Trained
-    covariance: Float[np.ndarray, "q q"]
+    transform: Float[np.ndarray, "q r"]
     moved: float
 
-    def of_numbers(self) -> Float[np.ndarray, "p p"]:
-        """The block of the unknown numbers, which come last, by name."""
-        first = len(self.covariance) - len(self.trained.objective.unknown)
-        return self.covariance[first:, first:]
+    @property
+    def numbers(self) -> int:
+        """How many unknown numbers there are."""
+        return len(self.trained.objective.unknown)
+
+    @property
+    def of_numbers(self) -> Float[np.ndarray, "p r"]:
+        """The rows of `T` for the unknown numbers, which come last, by name."""
+        return self.transform[len(self.transform) - self.numbers :]
+
+    def covariance(self) -> Float[np.ndarray, "p p"]:
+        """That of the unknown numbers, with everything else integrated out."""
+        return self.of_numbers @ self.of_numbers.T
+
+
+class Held(NamedTuple):
+    """The best of everything else with one number held: its value, the rise above the minimum, the coordinates."""
+
+    raw: float
+    rise: float
+    rest: np.ndarray
+
+
+class Line:
+    """Everything but one number optimised, as that number moves away from a minimum.
+
+    In the coordinates `z` the number changes along one direction only, and to second order everything else is best at
+    zero there: so only the other directions are searched, from where a line through the last results leads.
+    """
+
+    def __init__(self, found: Curvature, number: int) -> None:
+        self.found = found
+        row = found.of_numbers[number]
+        self.std = float(np.linalg.norm(row))
+        self.place = len(found.trained.x) - found.numbers + number
+        # The first column is the direction along which the number changes.
+        whole = np.linalg.qr(np.column_stack([row / self.std, np.eye(len(row))]))[0]
+        self.direction, self.others = row / self.std, whole[:, 1 : len(row)]
+
+    def at(self, away: float, rest: np.ndarray | None = None) -> Held:
+        """The number held as many standard deviations away."""
+        objective, x = self.found.trained.objective, self.found.trained.x
+        count = objective.weight_count
+
+        def whole(w: np.ndarray) -> np.ndarray:
+            z = away * self.direction + self.others @ w
+            return np.concatenate([x[:count], x[count:] + self.found.transform @ z])
+
+        def function(w: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient, _ = value_and_gradient(objective, whole(w))
+            return float(value), self.others.T @ (self.found.transform.T @ np.asarray(gradient)[count:])
+
+        state = lbfgs.start(function, np.zeros(self.others.shape[1]) if rest is None else rest)
+        for _ in range(ITERATIONS if len(state.x) else 0):
+            if bool(state.stuck) or float(state.gradient @ state.gradient) < 2 * CLOSE:
+                break
+            state = lbfgs.iterate(function, state)
+        return Held(float(whole(state.x)[self.place]), float(state.value) - self.found.trained.value, state.x)
+
+
+def widened(found: Curvature, prior: np.ndarray, stopped: Callable[[], bool] = lambda: False) -> np.ndarray:
+    """The covariance of the numbers, wider along each for which the evidence rises slower than its curvature says.
+
+    Two standard deviations away the objective of a normal distribution has risen by two nats. A curved valley, such as
+    that of two numbers whose sum alone is known, hardly rises; then the number is followed until it does.
+    """
+    covariance = found.covariance()
+    for number in range(found.numbers):
+        line, ratio = Line(found, number), 1.0
+        for side in (-1.0, 1.0):
+            away, rest = 2.0, None
+            while not stopped():
+                held = line.at(side * away, rest)
+                if not np.isfinite(held.rise) or held.rise > SLOW or away * line.std > 2 * prior[number]:
+                    break
+                ratio, rest, away = max(ratio, away / np.sqrt(2 * max(held.rise, 0.1))), 2 * held.rest, 2 * away
+        # Everything else follows the number as it does at the minimum.
+        follow = found.covariance()[:, number] / line.std
+        covariance = covariance + (min(ratio, prior[number] / line.std + 1.0) ** 2 - 1) * np.outer(follow, follow)
+    return within(covariance, prior)
+
+
+def within(covariance: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """The covariance with the information of the data, which is never negative, and that of the priors."""
+    scaled = covariance / np.outer(prior, prior)
+    values, vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
+    return prior[:, None] * ((vectors * np.clip(values, 1e-30, 1.0)) @ vectors.T) * prior
 
 
 def settled(trained: Trained, stopped: Callable[[], bool] = lambda: False) -> Curvature:
@@ -63,25 +151,25 @@ def settled(trained: Trained, stopped: Callable[[], bool] = lambda: False) -> Cu
         return along
 
     x, transform = start, basis
-    scales = _scales(function(x), basis.shape[1])
-    transform = basis * scales
-    whitened = None
+    transform = basis * _scales(function(x), basis.shape[1])
+    priors = 2 * prior_spreads(objective.unknown)
+    furthest = np.concatenate([np.full(len(basis) - len(priors), FURTHEST), priors])
     for number in range(ROUNDS):
         hessian = _hessian(function(x), transform.shape[1])
         eigenvalues, vectors = np.linalg.eigh(hessian)
-        floored = np.maximum(eigenvalues, RELATIVE * max(float(eigenvalues[-1]), RELATIVE))
-        good = number > 0 and bool(np.all((floored < FACTOR) & (floored > 1 / FACTOR)))
-        transform = transform @ (vectors / np.sqrt(floored))
-        whitened = transform
+        convex = (vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T
+        # Nothing moves further than this: the level of a noise at its limit changes nothing.
+        limits = transform / furthest[:, None]
+        eigenvalues, vectors = np.linalg.eigh(convex + limits.T @ limits)
+        good = number > 0 and bool(np.all((eigenvalues < FACTOR) & (eigenvalues > 1 / FACTOR)))
+        transform = transform @ (vectors / np.sqrt(np.maximum(eigenvalues, RELATIVE)))
         if good or stopped():
             break
         x = _minimum(function(x), x, count, transform, stopped)
-    assert whitened is not None
     value = float(value_and_gradient(objective, x)[0])
     if not value <= trained.value:
         x, value = start, trained.value
-    covariance = whitened @ whitened.T
-    return Curvature(Trained(objective, x, value), covariance, trained.value - value)
+    return Curvature(Trained(objective, x, value), transform, trained.value - value)
 
 
 def _basis(objective: Objective) -> Float[np.ndarray, "q r"]:

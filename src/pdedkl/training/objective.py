@@ -47,6 +47,9 @@ Vector = Float[Array, " p"] | Float[np.ndarray, " p"]
 # Noise below this fraction of the size of the data is rounding. Less noise would lose digits in the factorisation.
 NOISE_FLOOR = 1e-6
 
+# A level that is this far beyond its floor or its ceiling, as a logarithm, is at it.
+AT_A_LIMIT = 4.0
+
 # The mean square of a hundred errors may exceed the known variance by this factor, by chance.
 KNOWN_NOISE_MARGIN = 1.3
 
@@ -185,6 +188,16 @@ class Objective(eqx.Module):
         return (
             eqx.tree_at(lambda m: m.log_noise, model, {k: jnp.asarray(v) for k, v in noise.items()}) if noise else model
         )
+
+    def unlimited(self, log_noise: dict[str, Array]) -> dict[str, Array]:
+        """The levels that become these ones between floor and ceiling: the opposite of what `model` does to them."""
+        found = {}
+        for name, level in log_noise.items():
+            over, under = float(self.noise_ceiling.get(name, np.inf)), float(self.noise_floor[name])
+            # At a limit any level far beyond it will do.
+            below = -np.log(max(np.exp(-float(level)) - np.exp(-over), np.exp(-over - AT_A_LIMIT)))
+            found[name] = jnp.asarray(np.log(max(np.exp(below) - np.exp(under), np.exp(under - AT_A_LIMIT))))
+        return found
 
     def value(self, x: Vector) -> tuple[Float[Array, ""], EvidenceInfo]:
         model = self.model(x)
