@@ -23,6 +23,7 @@ problem = pk.problems.built_in("heat", dim=2)
 """
 
 from . import problems
+from .checking.parameters import Estimate, Parameters
 from .domain import Ball, Coordinates, Domain
 from .embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Residual
 from .equations import Number, cos, exp, fields, log, sin, sqrt, tanh
@@ -90,6 +91,7 @@ __all__ = [
     "Divergence",
     "Domain",
     "Embedding",
+    "Estimate",
     "Evaluation",
     "FitWarning",
     "FunctionMean",
@@ -111,6 +113,7 @@ __all__ = [
     "Observation",
     "Operator",
     "Parameter",
+    "Parameters",
     "Periodic",
     "Points",
     "Posterior",

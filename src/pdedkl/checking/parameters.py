@@ -22,6 +22,8 @@ from ..operators.priors import Support, told
 from ..shown import Written
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ..inference import Posterior
 
 # A number is identified if the data leave less than this fraction of its prior's standard deviation.
@@ -30,6 +32,8 @@ IDENTIFIED = 0.5
 PART = 0.25
 # Weights of a combination that are this close to those of a product, say, make one.
 CLOSE = 0.15
+# With more values than this a picture has no profiles: they take time.
+MOST_VALUES = 1000
 # Nodes of the quadrature for means and standard deviations.
 NODES = 64
 
@@ -175,6 +179,26 @@ class Parameters(Written, Mapping[str, Estimate]):
 
             return profiled(self._of, **options)
         raise ValueError(f'Unknown method {method!r}: choose "laplace" or "profile".')
+
+    def plot(self) -> Figure:
+        """The density of each number, with its 95 % interval; the profile too, unless there are many values.
+
+        **Arguments:** none.
+
+        **Returns:** a matplotlib `Figure`.
+
+        !!! example
+            ```python
+            nu = pk.Parameter("nu", 1.0, positive=True)
+            unknown = pk.Observation(pk.D(t) - nu * pk.Laplacian(x), points, np.zeros(20), noise=0.01)
+            figure = pk.condition(pk.ard(domain), [data, unknown]).parameters.plot()
+            ```
+        """
+        from ..reports.profiles import drawn
+
+        if len(self._of.alpha) > MOST_VALUES or self._of.training is None:
+            return drawn(self, {}, {})
+        return self.posterior("profile").plot()
 
     def rows(self) -> list[tuple[str, ...]]:
         """The cells of the table, a row for each number."""

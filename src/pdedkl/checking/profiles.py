@@ -71,11 +71,6 @@ class Profiles(Parameters):
         **Arguments:** none.
 
         **Returns:** a matplotlib `Figure`.
-
-        !!! example
-            ```python
-            figure = posterior.parameters.posterior(method="profile").plot()
-            ```
         """
         from ..reports.profiles import drawn
 

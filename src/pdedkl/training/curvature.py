@@ -152,7 +152,7 @@ def settled(trained: Trained, stopped: Callable[[], bool] = lambda: False) -> Cu
 
     x, transform = start, basis
     transform = basis * _scales(function(x), basis.shape[1])
-    priors = 2 * prior_spreads(objective.unknown)
+    priors = FURTHEST * prior_spreads(objective.unknown)
     furthest = np.concatenate([np.full(len(basis) - len(priors), FURTHEST), priors])
     for number in range(ROUNDS):
         hessian = _hessian(function(x), transform.shape[1])
