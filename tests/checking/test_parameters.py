@@ -103,7 +103,7 @@ def test_what_is_left_open_is_named(direction, word):
 def test_metrics_hold_the_table(product, capsys):
     from rich.console import Console
 
-    made = {"parameters": product.parameters.to_json()}
+    made = {"parameters": product.parameters._to_json()}
     show_parameters(Console(width=120), made)
     out = capsys.readouterr().out
     assert "not identified" in out and "only by their product" in out

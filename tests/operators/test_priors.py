@@ -29,7 +29,7 @@ PARAMETERS = {
 def test_the_density_on_the_learned_scale_is_that_of_the_value(name):
     parameter, truth = PARAMETERS[name]
     raws = np.asarray(parameter.raw) + np.linspace(-1.5, 1.5, 7)
-    energies = np.asarray(jax.vmap(parameter.energy)(jnp.asarray(raws)))
+    energies = np.asarray(jax.vmap(parameter._energy)(jnp.asarray(raws)))
     slopes = np.asarray(jax.vmap(jax.grad(lambda r: jnp.asarray(parameter.support.value(r))))(jnp.asarray(raws)))
     expected = -truth.logpdf(np.asarray(parameter.support.value(raws))) - np.log(np.abs(slopes))
     np.testing.assert_allclose(energies - energies[0], expected - expected[0], atol=1e-9)
@@ -41,7 +41,7 @@ def test_the_spread_is_the_standard_deviation_on_the_learned_scale(name):
 
     parameter, _ = PARAMETERS[name]
     middle = float(parameter.raw)
-    density = lambda r: float(jnp.exp(-(parameter.energy(jnp.asarray(r)) - parameter.energy(jnp.asarray(middle)))))
+    density = lambda r: float(jnp.exp(-(parameter._energy(jnp.asarray(r)) - parameter._energy(jnp.asarray(middle)))))
     whole, second = (
         integrate.quad(lambda r, k=k: (r - middle) ** k * density(r), middle - 40, middle + 40, points=[middle])[0]
         for k in (0, 2)

@@ -46,10 +46,15 @@ class Estimate:
 
     - `name`: its name.
     - `estimate`: its value in the posterior: the most probable one on the scale on which it is learned, and the median.
-    - `mean`, `std`: mean and standard deviation.
+    - `mean`: the mean.
+    - `std`: the standard deviation.
     - `prior`: what was known before.
     - `identified`: whether the data say much more than the prior did.
-    - `draws`: draws of a sampler, where there are any; then mean, deviation and intervals are theirs.
+    - `raw`: the middle on the scale on which it is learned, such as its logarithm.
+    - `raw_std`: the standard deviation on that scale.
+    - `support`: where it can lie.
+    - `draws`: draws of a sampler, where there are any; then intervals are theirs.
+    - `ends`: intervals that are known, by their probability.
 
     !!! example
         ```python
@@ -94,7 +99,7 @@ class Estimate:
         ends = sorted(float(self.support.value(self.raw + side * width)) for side in (-1, 1))
         return ends[0], ends[1]
 
-    def to_json(self) -> dict[str, Any]:
+    def _to_json(self) -> dict[str, Any]:
         """What metrics.json holds."""
         low, high = self.interval(0.95)
         return {
@@ -200,7 +205,7 @@ class Parameters(Written, Mapping[str, Estimate]):
             return drawn(self, {}, {})
         return self.posterior("profile").plot()
 
-    def rows(self) -> list[tuple[str, ...]]:
+    def _rows(self) -> list[tuple[str, ...]]:
         """The cells of the table, a row for each number."""
         made: list[tuple[str, ...]] = []
         for i, (name, one) in enumerate(self._estimates.items()):
@@ -213,11 +218,11 @@ class Parameters(Written, Mapping[str, Estimate]):
             made.append((name, f"{one.estimate:.4g}", f"{one.std:.2g}", interval, one.prior, with_it, verdict))
         return made
 
-    def to_json(self) -> dict[str, Any]:
+    def _to_json(self) -> dict[str, Any]:
         """What metrics.json holds."""
         return {
             "method": self.method,
-            "numbers": {name: one.to_json() for name, one in self._estimates.items()},
+            "numbers": {name: one._to_json() for name, one in self._estimates.items()},
             "correlation": self.correlation.tolist(),
             "findings": list(self.findings),
         }
@@ -225,7 +230,7 @@ class Parameters(Written, Mapping[str, Estimate]):
     def __str__(self) -> str:
         if not self:
             return "There are no unknown numbers."
-        lines = [HEADS, *self.rows()]
+        lines = [HEADS, *self._rows()]
         widths = [max(len(line[k]) for line in lines) for k in range(len(HEADS))]
         text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines]
         return "\n".join([*text, *self.findings])

@@ -236,7 +236,7 @@ class Parameter(AbstractCoefficient):
         """The value it has now."""
         return self.support.value(self.raw)
 
-    def energy(self, raw: Array) -> Array:
+    def _energy(self, raw: Array) -> Array:
         """`−log p(r)` of the number `r` that is learned, up to a constant; `self.raw` is where it starts."""
         return energy_of(self.prior, self.support, raw, jax.lax.stop_gradient(self.raw))
 

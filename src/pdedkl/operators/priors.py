@@ -97,14 +97,15 @@ class Prior(abc.ABC):
 
     @property
     def support(self) -> Support:
+        """Where the density is not zero."""
         return Support()
 
     @abc.abstractmethod
-    def energy(self, value: Any) -> Any:
+    def _energy(self, value: Any) -> Any:
         """`−log p(θ)` up to a constant."""
 
     @abc.abstractmethod
-    def spread(self, support: Support) -> float:
+    def _spread(self, support: Support) -> float:
         """The standard deviation of `r` at the middle."""
 
 
@@ -134,10 +135,10 @@ class Normal(Prior):
     def middle(self) -> float:
         return self.mean
 
-    def energy(self, value: Any) -> Any:
+    def _energy(self, value: Any) -> Any:
         return 0.5 * ((value - self.mean) / self.std) ** 2
 
-    def spread(self, support: Support) -> float:
+    def _spread(self, support: Support) -> float:
         if support.free:
             return self.std
         slope = math.exp(float(support.log_slope(support.raw(self.mean)))) if support.contains(self.mean) else 1.0
@@ -175,13 +176,14 @@ class LogNormal(Prior):
 
     @property
     def support(self) -> Support:
+        """Where the density is not zero."""
         return Support(lower=0.0)
 
-    def energy(self, value: Any) -> Any:
+    def _energy(self, value: Any) -> Any:
         away = jnp.log(value) - math.log(self.median)
         return 0.5 * (away / self.log_std) ** 2 + jnp.log(value)
 
-    def spread(self, support: Support) -> float:
+    def _spread(self, support: Support) -> float:
         if support == self.support:
             return self.log_std
         return min(self.log_std, LOGISTIC) if support.between else self.log_std
@@ -220,12 +222,13 @@ class Uniform(Prior):
 
     @property
     def support(self) -> Support:
+        """Where the density is not zero."""
         return Support(self.lower, self.upper)
 
-    def energy(self, value: Any) -> Any:
+    def _energy(self, value: Any) -> Any:
         return jnp.zeros(())
 
-    def spread(self, support: Support) -> float:
+    def _spread(self, support: Support) -> float:
         return LOGISTIC
 
     def __str__(self) -> str:
@@ -235,7 +238,7 @@ class Uniform(Prior):
 def energy_of(prior: Prior | None, support: Support, raw: Any, initial: Any) -> Float[Array, ""]:
     """`−log p(r)` up to a constant; without a prior that of a wide one about where the number starts."""
     if prior is not None:
-        return prior.energy(support.value(raw)) - support.log_slope(raw)
+        return prior._energy(support.value(raw)) - support.log_slope(raw)
     if support.between:
         return -support.log_slope(raw)
     if support.free:
@@ -246,7 +249,7 @@ def energy_of(prior: Prior | None, support: Support, raw: Any, initial: Any) -> 
 def spread_of(prior: Prior | None, support: Support, initial: Any) -> Any:
     """The standard deviation of `r` before the data."""
     if prior is not None:
-        return prior.spread(support)
+        return prior._spread(support)
     return LOGISTIC if support.between else width_of(initial) if support.free else WIDE
 
 

@@ -109,8 +109,8 @@ def _drawings(posterior: Posterior, problem: Any, results: Results, seed: int) -
     yield "latent", "Latent coordinates", caption, lambda: inside.latent_coordinates(posterior, results)
     if posterior.parameters:
         caption = (
-            "The density of each unknown number as a normal distribution on the scale on which it is learned and, "
-            "where there are not too many values, along its profile, with everything else optimised. Red lines are the ends "
+            "The density of each unknown number as a normal distribution on the scale on which it is learned and, if "
+            "there are not too many values, along its profile, with everything else optimised. Red lines are the ends "
             "of the 95 % interval."
         )
         yield "parameters", "Unknown numbers", caption, lambda: posterior.parameters.plot()

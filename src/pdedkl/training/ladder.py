@@ -48,7 +48,7 @@ def climbed(objective: Objective, stopped: Callable[[], bool] = lambda: False) -
 def rungs(parameter: Parameter) -> np.ndarray:
     """Steps of the learned number from where it starts."""
     if parameter.prior is not None:
-        return OF_PRIORS * parameter.prior.spread(parameter.support)
+        return OF_PRIORS * parameter.prior._spread(parameter.support)
     if parameter.support.free:
         return OF_NUMBERS * float(width_of(float(parameter.raw))) / 10.0
     return OF_LOGARITHMS

@@ -208,7 +208,7 @@ class Objective(eqx.Module):
         """The terms that do not depend on the data."""
         of_weights = 0.5 * self.prior_strength * jnp.sum(x[: self.weight_count] ** 2)
         # Their values are where they start: training moves those of the model.
-        numbers = [one.energy(model.coefficients[name]) for name, one in sorted(self.unknown.items())]
+        numbers = [one._energy(model.coefficients[name]) for name, one in sorted(self.unknown.items())]
         return of_weights + self._kernel_prior(model) + sum(numbers, jnp.zeros(()))
 
     def _kernel_prior(self, model: Model) -> Float[Array, ""]:
