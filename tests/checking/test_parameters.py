@@ -127,3 +127,17 @@ def test_an_unknown_method_is_refused(known):
         known.parameters.posterior("profile", names=["nu"])
     with pytest.raises(ValueError, match="probability"):
         known.parameters["k"].interval(95)
+
+
+def test_chains_agree_with_the_curvature_where_the_distribution_is_normal(known, tmp_path):
+    """And a run that was stopped goes on where it was."""
+    pytest.importorskip("blackjax")
+    options = {"chains": 1, "draws": 50, "warmup": 40, "seed": 1}
+    found = known.parameters.posterior("nuts", **options, checkpoint=tmp_path / "chains")
+    laplace = known.parameters["k"]
+    assert found["k"].std == pytest.approx(laplace.std, rel=0.35)
+    assert abs(found["k"].mean - laplace.mean) < laplace.std
+    assert found.draws["k"].shape == (1, 50) and found.effective["k"] > 5
+    assert found.plot().axes[0].get_xlabel() == "k"
+    again = known.parameters.posterior("nuts", **options, checkpoint=tmp_path / "chains")
+    assert np.array_equal(again.draws["k"], found.draws["k"])

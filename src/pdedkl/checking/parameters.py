@@ -165,10 +165,13 @@ class Parameters(Written, Mapping[str, Estimate]):
         **Arguments:**
 
         - `method`: `"laplace"`, normal on the scale on which a number is learned, from the curvature of the evidence;
-          `"profile"`, the evidence along each number with everything else optimised, which shows skew and bounds.
-        - `**options`: for `"profile"`, `names`, the numbers to follow; all by default.
+          `"profile"`, the evidence along each number with everything else optimised, which shows skew and bounds;
+          `"nuts"`, draws of numbers, kernel and noise by the No-U-Turn sampler, which needs blackjax.
+        - `**options`: for `"profile"`, `names`, the numbers to follow; all by default. For `"nuts"`, `chains`, `draws`,
+          `warmup`, `seed`, and `checkpoint`, a file from which a run that was killed goes on.
 
-        **Returns:** `Parameters`; of a profile, with `curves` and `plot()`.
+        **Returns:** `Parameters`; of a profile, with `curves`; of a sampler, with `draws`, `r_hat` and `effective`, the
+        number of independent draws.
 
         !!! example
             ```python
@@ -183,7 +186,11 @@ class Parameters(Written, Mapping[str, Estimate]):
             from .profiles import profiled
 
             return profiled(self._of, **options)
-        raise ValueError(f'Unknown method {method!r}: choose "laplace" or "profile".')
+        if method == "nuts":
+            from .chains import sampled
+
+            return sampled(self._of, **options)
+        raise ValueError(f'Unknown method {method!r}: choose "laplace", "profile" or "nuts".')
 
     def plot(self) -> Figure:
         """The density of each number, with its 95 % interval; the profile too, unless there are many values.

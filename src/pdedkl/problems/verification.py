@@ -40,7 +40,7 @@ class Check:
 
     def __str__(self) -> str:
         if not self.checked:
-            return f"  –  {self.what}: not checked, with noise of unknown size or unknown numbers"
+            return f"  –  {self.what}: not checked, measured with noise of unknown size, or with unknown numbers"
         if self.ok:
             return f"  ok {self.what}: {self.points} points, largest difference {self.error:.1e}"
         place = show_point(np.asarray(self.point))
