@@ -8,7 +8,7 @@ PEERS := .venv-peers
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo pictures test test-quick lint types unit fuzz bench bench-core bench-gpu bench-peers bench-quick accuracy accuracy-paper \
-	calibration calibration-quick refinement textbook zoo frontier yardsticks nonlinear lock clean
+	calibration calibration-quick refinement textbook zoo frontier yardsticks nonlinear inverse lock clean
 
 # The heat equation in 50 dimensions, from 600 points.
 demo: $(VENV)/ready
@@ -103,6 +103,10 @@ frontier: $(VENV)/ready
 # Problems with a published figure.
 yardsticks: $(VENV)/ready
 	$(RUN) benchmarks/frontier.py --table yardsticks --page docs/benchmarks-yardsticks.md
+
+# Unknown numbers from measurements, and whether their intervals hold; called again, it goes on.
+inverse: $(VENV)/ready
+	$(RUN) benchmarks/inverse.py --page docs/benchmarks-inverse.md
 
 # Nonlinear equations and systems, three seeds each; called again, it goes on.
 nonlinear: $(VENV)/ready

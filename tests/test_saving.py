@@ -18,6 +18,7 @@ from safetensors.numpy import load_file
 
 import pdedkl as pk
 from pdedkl import files, saving
+from pdedkl.inference.estimates import with_estimates
 from pdedkl.inference.iterative import Iterative, Preconditioner
 from pdedkl.operators import vanishing
 from pdedkl.operators.normals import GivenNormals, OutwardNormal
@@ -35,6 +36,8 @@ VALUES = np.sin(POINTS.sum(axis=1))
 TEST = np.random.default_rng(1).uniform(size=(3, 3))
 KEYS = jax.random.split(jax.random.key(3), 4)
 NU = pk.Parameter("nu", 0.1, positive=True)
+BOUNDED = pk.Parameter("b", prior=pk.Normal(1.0, 0.3), bounds=(0.5, None))
+ANGLE = pk.Parameter("c", prior=pk.Uniform(0.0, 1.0))
 MATRIX = np.array([[2.0, 0.3], [0.3, -1.0]])
 
 
@@ -106,6 +109,15 @@ MODELS = {
         pk.FunctionMean(jnp.sum),
         "closed-form",
     ),
+    "priors": (
+        pk.ard(DOMAIN),
+        [
+            observe(pk.identity),
+            observe(pk.Parameter("a", prior=pk.LogNormal(0.3)) * pk.D(T) + BOUNDED * pk.D(X[0]) + ANGLE * pk.identity),
+        ],
+        None,
+        "closed-form",
+    ),
     "periodic": (
         pk.ard(DOMAIN) + pk.deep(DOMAIN, pk.Invariants([(0, 1), (2,)], [True, False])),
         [observe(pk.identity), observe(pk.Directional(X, [NU, 0.0]) - NU * pk.Shift(X[0], 1.0) @ pk.D(X[0]))],
@@ -133,7 +145,8 @@ MODELS = {
 
 def conditioned(name):
     kernel, observations, mean, engine = MODELS[name]
-    return pk.condition(pk.Model(kernel, observations, mean, engine), observations)
+    posterior = pk.condition(pk.Model(kernel, observations, mean, engine), observations)
+    return with_estimates(posterior) if name == "priors" else posterior
 
 
 def says(*words):

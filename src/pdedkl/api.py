@@ -23,6 +23,7 @@ problem = pk.problems.built_in("heat", dim=2)
 """
 
 from . import problems
+from .checking.parameters import Estimate, Parameters
 from .domain import Ball, Coordinates, Domain
 from .embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Invariants, Residual
 from .equations import Number, cos, exp, fields, log, sin, sqrt, tanh
@@ -50,9 +51,12 @@ from .operators import (
     Directional,
     Divergence,
     Laplacian,
+    LogNormal,
+    Normal,
     Operator,
     Parameter,
     Shift,
+    Uniform,
     identity,
 )
 from .problems import (
@@ -87,6 +91,7 @@ __all__ = [
     "Divergence",
     "Domain",
     "Embedding",
+    "Estimate",
     "Evaluation",
     "FitWarning",
     "FunctionMean",
@@ -96,6 +101,7 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Learned",
+    "LogNormal",
     "Matern52",
     "Matern72",
     "Matern92",
@@ -103,10 +109,12 @@ __all__ = [
     "Model",
     "NetworkMean",
     "Neumann",
+    "Normal",
     "Number",
     "Observation",
     "Operator",
     "Parameter",
+    "Parameters",
     "Periodic",
     "Points",
     "Posterior",
@@ -124,6 +132,7 @@ __all__ = [
     "SquaredExponential",
     "Step",
     "Training",
+    "Uniform",
     "Verdict",
     "ZeroMean",
     "additive",

@@ -24,6 +24,12 @@ def positive_names(operators: Sequence[Operator]) -> tuple[str, ...]:
     return tuple(sorted(name for name, parameter in parameters_of(list(operators)).items() if parameter.positive))
 
 
+def bounds_of(operators: Sequence[Operator]) -> tuple[tuple[str, float | None, float | None], ...]:
+    """The bounds of the parameters of these operators that have others than zero. A model holds unbounded numbers."""
+    found = parameters_of(list(operators)).values()
+    return tuple(sorted((one.name, *one.bounds) for one in found if one.bounds is not None))
+
+
 class Model(Shown, eqx.Module):
     """`u ~ GP(m, k)`, with the noise of its observations and the unknown coefficients of their operators.
 
@@ -48,6 +54,7 @@ class Model(Shown, eqx.Module):
     coefficients: dict[str, Float[Array, ""]]
     engine: str = eqx.field(static=True)
     positive: tuple[str, ...] = eqx.field(static=True, default=())
+    bounds: tuple[tuple[str, float | None, float | None], ...] = eqx.field(static=True, default=())
 
     def __init__(
         self,
@@ -75,6 +82,7 @@ class Model(Shown, eqx.Module):
         unknown = parameters_of([item.operator for item in found])
         self.coefficients = {name: parameter.raw for name, parameter in unknown.items()}
         self.positive = positive_names([item.operator for item in found])
+        self.bounds = bounds_of([item.operator for item in found])
         self.check(found)
 
     def check(self, observations: Sequence[Observation]) -> None:
@@ -134,6 +142,12 @@ class Model(Shown, eqx.Module):
                     f"The model learned Parameter({name!r}, positive={not parameter.positive}), and {operator} holds "
                     f"it with positive={parameter.positive}: use the Parameter that the model was built with."
                 )
+        if odd := set(bounds_of([operator])) - set(self.bounds):
+            names = ", ".join(name for name, *_ in odd)
+            raise ValueError(
+                f"The model learned Parameter {names} with other bounds than {operator} holds it with: use the "
+                "Parameter that the model was built with."
+            )
         if unknown := set(held) - set(self.coefficients):
             raise ValueError(
                 f"The model has no parameter {', '.join(sorted(unknown))} of {operator}: it has "

@@ -6,11 +6,17 @@ import pickle
 import xml.etree.ElementTree as ElementTree
 
 import cloudpickle
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import pdedkl as pk
 from pdedkl import problems
+from pdedkl.operators import bind
+from pdedkl.problems.advection_diffusion_inverse import TRUE
+
+INVERSE = "advection-diffusion-inverse"
 
 
 @pytest.mark.parametrize(
@@ -34,6 +40,14 @@ def test_built_in_problems_fit_their_exact_solutions(name, dim):
     assert ElementTree.fromstring(found.mathml).tag == "math"
 
 
+def test_the_inverse_problem_fits_its_exact_solution_with_the_true_numbers():
+    found = problems.built_in(INVERSE)
+    raw = {name: np.log(value) if name == "nu" else value for name, value in TRUE.items()}
+    equation = bind(found.operator, {name: jnp.asarray(value) for name, value in raw.items()})(found.exact)
+    points = np.random.default_rng(0).uniform(size=(20, 3))
+    np.testing.assert_allclose(jax.vmap(equation)(jnp.asarray(points)), 0.0, atol=1e-12)
+
+
 def test_numbers_of_points_are_those_of_the_studies():
     points = {(n, d): problems.built_in(n, d).points for n in ("poisson", "heat") for d in (10, 50)}
     assert points["poisson", 10] == pk.Points(boundary=100, source=100)
@@ -43,7 +57,7 @@ def test_numbers_of_points_are_those_of_the_studies():
 
 
 def test_every_name_is_listed_with_its_equation():
-    assert list(problems.BUILT_IN) == ["poisson", "heat", "advection-diffusion-reaction", "parametric-heat"]
+    assert list(problems.BUILT_IN) == ["poisson", "heat", "advection-diffusion-reaction", "parametric-heat", INVERSE]
     for name, entry in problems.BUILT_IN.items():
         assert problems.built_in(name).name == entry.name and "u" in entry.equation
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import pdedkl as pk
+from pdedkl.inference.estimates import with_estimates
 from pdedkl.operators import vanishing
 
 DOMAIN = pk.Domain(x=[(0.0, 1.0), (-1.0, 2.0), (0.0, 0.5)], t=(0.0, 2.0))
@@ -28,7 +29,7 @@ VARIABLE = pk.Divergence(X, lambda q: jnp.eye(3) + 0.3 * jnp.outer(X(q), X(q))) 
 MIXED = pk.Diffusion(X, np.array([[2.0, 0.5, 0.1], [0.5, 1.0, -0.2], [0.1, -0.2, 0.7]])) - pk.D(T)
 
 # Two places at once, of which one is looked at for its slope.
-PERIODIC = pk.D(X[0]) - pk.Shift(X[0], 1.0) @ pk.D(X[0])
+PERIODIC = pk.Parameter("c", 1.0) * pk.D(X[0]) - pk.Shift(X[0], 1.0) @ pk.D(X[0])
 
 
 # Zero on both ends of one coordinate, on one end of another.
@@ -98,7 +99,8 @@ def posterior(name: str) -> pk.Posterior:
     kernel, operator = MODELS[name]()
     data = observations(operator)
     mean = pk.ConstantMean(0.3) if name == "projection" else None
-    return pk.condition(pk.Model(kernel, data, mean), data)
+    # An unknown number widens the error bars of the page too.
+    return with_estimates(pk.condition(pk.Model(kernel, data, mean), data))
 
 
 def problem(**changes):

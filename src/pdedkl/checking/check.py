@@ -20,6 +20,7 @@ from ..inference import Posterior, condition
 from ..inference.built_in import not_built_in
 from ..inference.calibration import WIDTH, Compared, factor_of
 from ..inference.comparing import clusters, measured, name_inside, some
+from ..inference.estimates import with_estimates
 from ..inference.joint import joint
 from ..inference.residuals import error_inside
 from ..inference.rows import prior_mean, values_of_fields
@@ -30,7 +31,6 @@ from ..scales import responses
 from ..shown import over
 from ..verdicts import ROUNDING, VALUES, Comparison, Verdict
 from .determined import undetermined
-from .unknowns import variance_by_coefficients
 
 # Points inside over which the error of `u` is estimated, and how many are computed at once.
 POINTS_OF_THE_ERROR, BATCH = 5000, 512
@@ -104,7 +104,7 @@ def check(
     status = "undetermined" if open_questions else "not calibrated" if off else "calibrated"
     return Verdict(
         status=status,
-        reasons=(*open_questions, *off, *outliers(posterior)),
+        reasons=(*open_questions, *off, *_open_numbers(posterior), *outliers(posterior)),
         error_u=error_u,
         ruled_by=cause,
         advice="" if open_questions else ADVICE[cause],
@@ -138,7 +138,7 @@ def judged_by_the_data(posterior: Posterior, open_questions: Sequence[str]) -> V
     comparisons = tuple(_left_out(posterior, item, both, widened, size) for item, *both in pairs if len(item) > 1)
     return Verdict(
         status="undetermined" if open_questions else status,
-        reasons=(*open_questions, *off, *outliers(posterior)),
+        reasons=(*open_questions, *off, *_open_numbers(posterior), *outliers(posterior)),
         error_u=error_u,
         advice=KEEP_BACK,
         compared_with="nothing" if posterior.calibration is None else posterior.calibration.source,
@@ -252,19 +252,27 @@ def _unknown_between_points(posterior: Posterior, fresh: Sequence[Observation], 
 
 
 def _by_coefficients(posterior: Posterior, places: np.ndarray, size: float) -> tuple[float, tuple[str, ...]]:
-    """The error of `u` that learned coefficients add, relative to its size; a sentence if error bars hide it."""
-    if not posterior.model.coefficients:
+    """The error of `u` that learned coefficients add, relative to its size, and a sentence if error bars hide it.
+
+    Those of a posterior that `fit` has made contain it.
+    """
+    if not posterior.model.coefficients or posterior.estimates is not None:
         return 0.0, ()
     places = places[some(len(places), INSIDE_POINTS)]
-    found = float(np.sqrt(np.mean(variance_by_coefficients(posterior, places)))) / size
-    claimed = float(np.sqrt(_variance(posterior, places))) / size
-    if not found > HIDDEN * claimed:
+    claimed = _variance(posterior, places)
+    found = float(np.sqrt(_variance(with_estimates(posterior), places) - claimed)) / size
+    if not found > HIDDEN * np.sqrt(claimed) / size:
         return found, ()
     names = ", ".join(sorted(posterior.model.coefficients))
     return found, (
         f"The data leave {names} uncertain. This adds about {found:.1e} to the error of u, which its error bars do not "
         "contain: give more or better measurements of u.",
     )
+
+
+def _open_numbers(posterior: Posterior) -> tuple[str, ...]:
+    """What the data leave open of unknown numbers. Error bars of `u` contain it, so they can hold all the same."""
+    return posterior.parameters.findings if posterior.model.coefficients else ()
 
 
 def outliers(posterior: Posterior) -> tuple[str, ...]:

@@ -25,6 +25,10 @@ TEXTS = (
     "dimensions",
     "verdict",
     "what was tried",
+    "parameter",
+    "95 % interval",
+    "prior",
+    "the data",
 )  # columns of text
 HEADS = ("run", "problem", "dim", "model", "recipe", "seed", "n_u", "n_f", "error_u", "error_f", "0.95 of u", "s")
 
@@ -107,6 +111,24 @@ def show_run(console: Any, metrics: dict[str, Any]) -> None:
         f"{metrics['problem']}, {metrics['n_u']} values of u and {metrics['n_f']} of f, {metrics['kernel']}",
         f"{metrics['train_seconds']:.0f} s of training, {metrics['compile_seconds']:.0f} s of it compiling",
     )
+
+
+def show_parameters(console: Any, metrics: dict[str, Any]) -> None:
+    """The unknown numbers: estimates, intervals, and what the data leave open."""
+    if (found := metrics.get("parameters")) is None:
+        return
+    rows = []
+    for name, one in found["numbers"].items():
+        ends = [text_of(one["lower"], "−∞"), text_of(one["upper"], "∞")]
+        said = "identified" if one["identified"] else "not identified"
+        rows.append([name, text_of(one["estimate"]), text_of(one["std"]), " to ".join(ends), one["prior"], said])
+    show(console, ("parameter", "estimate", "std", "95 % interval", "prior", "the data"), rows)
+    for sentence in found["findings"]:
+        console.print(shown(sentence, console.encoding), soft_wrap=True)
+
+
+def text_of(value: float | None, missing: str = "–") -> str:
+    return missing if value is None else f"{value:.4g}"
 
 
 def show_verdict(console: Any, verdict: Verdict) -> None:

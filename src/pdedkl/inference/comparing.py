@@ -134,10 +134,10 @@ class Comparing:
         weight = np.ones(len(fresh))
         if inside is not None:
             covariance = self.covariance(inside, identity, fresh.points, fresh.operator)
-            claimed = np.sqrt(np.outer(self.predict(inside).variance, predicted.variance + predicted.rounding))
+            claimed = np.sqrt(np.outer(self.predict(inside).variance, predicted.variance + predicted.besides))
             weight = votes(covariance / claimed)
         errors = np.asarray(fresh.values) - predicted.mean
-        return Compared(errors, predicted.by_cause, known + predicted.rounding, weight)
+        return Compared(errors, predicted.by_cause, known + predicted.besides, weight)
 
     def left_out(self: Any) -> list[Compared]:
         """Each value of the data against its prediction from all others.
@@ -262,6 +262,7 @@ class Comparing:
 
     def _of_inside(self: Any, error: Inside) -> Compared:
         parts = self._predicted(error.places, error.operator)
+        # Residuals show the errors for numbers as they were learned.
         return Compared(error.errors, parts.by_cause, parts.rounding, np.ones(len(error.places)), SLACK_INSIDE)
 
     def _items(self: Any, cause: Cause) -> tuple[Observation, ...]:

@@ -26,6 +26,7 @@ from .calibration import Calibration, by_cause
 from .cholesky import half_solve
 from .comparing import Comparing
 from .engines import Engine, engine_of
+from .estimates import Estimates, slopes_at
 from .iterative import Iterative
 from .memory import check_fits
 from .prediction import Prediction
@@ -33,6 +34,8 @@ from .solver import Factorised, Gram, Solver
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from ..checking.parameters import Parameters
 
 # Entries of the matrix between one batch of test points and the data; bounds the memory of a prediction. Conjugate
 # gradients compute all covariances of the data anew for each batch, so their batches are large.
@@ -44,7 +47,7 @@ FARTHEST = 1e15
 class PredictedParts(NamedTuple):
     """Mean and variance at points; the variance is the sum of its parts `by_cause`, and `rounding` is that of the mean.
 
-    `clamped` counts variances that rounding made negative.
+    `of_numbers` is what learned numbers add to the variance. `clamped` counts variances that rounding made negative.
     """
 
     points: np.ndarray
@@ -53,6 +56,12 @@ class PredictedParts(NamedTuple):
     by_cause: np.ndarray
     rounding: np.ndarray
     clamped: int
+    of_numbers: np.ndarray
+
+    @property
+    def besides(self) -> np.ndarray:
+        """The variance that factors of the calibration do not change."""
+        return self.rounding + self.of_numbers
 
 
 class Posterior(Comparing, Shown, eqx.Module):
@@ -72,6 +81,7 @@ class Posterior(Comparing, Shown, eqx.Module):
     - `calibration`: factors of the standard deviations, if they were compared with fresh values.
     - `training`: how the model was trained, if it was.
     - `verdict`: how far it can be trusted, as `fit` found it; "unchecked" where nothing was compared.
+    - `estimates`: the covariance of learned numbers, which error bars contain; `parameters` shows it.
 
     !!! example
         ```python
@@ -90,6 +100,7 @@ class Posterior(Comparing, Shown, eqx.Module):
     calibration: Calibration | None = None
     training: Any = eqx.field(default=None, static=True)
     verdict: Verdict = eqx.field(default=UNCHECKED, static=True)
+    estimates: Estimates | None = None
 
     @property
     def engine(self) -> Engine:
@@ -123,7 +134,7 @@ class Posterior(Comparing, Shown, eqx.Module):
         operator = as_operator(operator)
         found = self._predicted(points, operator, batch_size)
         names, what = self.model.kernel.names, applied(operator)
-        return Prediction(found.mean, found.variance + found.rounding, found.clamped, found.points, names, what)
+        return Prediction(found.mean, found.variance + found.besides, found.clamped, found.points, names, what)
 
     def covariance(
         self,
@@ -220,9 +231,12 @@ class Posterior(Comparing, Shown, eqx.Module):
         one, two = self._field(field), self._field(field if other is None else other)
         left, right = self._with_data(q, self.sections, one), self._with_data(q_, self.sections, two)
         plain = self.model.kernel.between(one, q, two, q_) - jnp.dot(left, self.solver.solve(self.gram, right))
+        of_numbers = jnp.zeros(())
+        if (numbers := self.estimates) is not None:
+            of_numbers = (left @ numbers.solved) @ numbers.covariance @ (right @ numbers.solved)
         if self.calibration is None:
-            return plain
-        plain = self.calibration.factors[-1] ** 2 * plain
+            return plain + of_numbers
+        plain = self.calibration.factors[-1] ** 2 * plain + of_numbers
         if (probes := self.calibration.probes) is None:
             return plain
         pairs = zip(probes.operators, probes.points)
@@ -323,6 +337,19 @@ class Posterior(Comparing, Shown, eqx.Module):
         leaves = jax.tree.leaves(bound, is_leaf=lambda node: isinstance(node, Parameter))
         return {leaf.name: float(leaf.value) for leaf in leaves if isinstance(leaf, Parameter)}
 
+    @property
+    def parameters(self) -> Parameters:
+        """What the data say about the unknown numbers of the operators: a table when printed, estimates by name.
+
+        !!! example
+            ```python
+            assert len(posterior.parameters) == 0  # this posterior has no unknown numbers
+            ```
+        """
+        from ..checking.parameters import parameters_of_posterior
+
+        return parameters_of_posterior(self)
+
     def _described(self) -> tuple[str, Rows] | None:
         if not known(self.alpha, self.objective, self.jitter) or (kernel := self.model.kernel._in_words()) is None:
             return None
@@ -332,7 +359,8 @@ class Posterior(Comparing, Shown, eqx.Module):
             "noise": listed([f"{name} {level:.3g}" for name, level in self.model.noise().items()]) or "known",
         }
         if unknowns := self.unknowns():
-            found["learned"] = listed([f"{name} = {value:.4g}" for name, value in unknowns.items()])
+            learned = [f"{name} = {value:.4g}{self._plus_minus(name)}" for name, value in unknowns.items()]
+            found["learned"] = listed(learned)
         jitter = f", with a jitter of {float(self.jitter):.0e}" if float(self.jitter) else ""
         found["evidence"] = f"log p(y) = {-float(self.objective):.2f}{jitter}"
         if self.calibration is not None:
@@ -343,6 +371,9 @@ class Posterior(Comparing, Shown, eqx.Module):
             found["training"] = self.training._in_words()
         fields = ", ".join(self.model.kernel.fields) or "u"
         return f"Posterior of {fields} over {over(self.model.kernel.layout)}, from {len(self.alpha)} values", found
+
+    def _plus_minus(self, name: str) -> str:
+        return "" if self.estimates is None else f" ± {self.parameters[name].std:.1g}"
 
     def _predicted(self, points: Any, operator: Operator, batch_size: int | None = None) -> PredictedParts:
         """Mean and variance of `A u` at points, the variance also by its causes."""
@@ -355,11 +386,20 @@ class Posterior(Comparing, Shown, eqx.Module):
         for start in range(0, q.shape[0], size):
             part = q[start : start + size]
             padded = np.concatenate([part, np.broadcast_to(part[-1], (size - len(part), q.shape[1]))])
-            found = (np.asarray(leaf)[..., : len(part)] for leaf in rows.predict(self, data, operator, padded))
-            batches.append(self._by_cause(*found))
-        mean, by_cause, rounding, clamped = (np.concatenate(columns, axis=-1) for columns in zip(*batches))
-        _check_finite(q, mean + np.sum(by_cause, axis=0) + rounding, operator)
-        return PredictedParts(q, mean, np.sum(by_cause, axis=0), by_cause, rounding, int(np.sum(clamped)))
+            predicted = rows.predict(self, data, operator, padded)
+            *found, following = (np.asarray(leaf)[..., : len(part)] for leaf in predicted)
+            batches.append((*self._by_cause(*found), following))
+        mean, by_cause, rounding, clamped, following = (np.concatenate(columns, axis=-1) for columns in zip(*batches))
+        of_numbers = self._of_numbers(q, operator, following)
+        _check_finite(q, mean + np.sum(by_cause, axis=0) + rounding + of_numbers, operator)
+        variance = np.sum(by_cause, axis=0)
+        return PredictedParts(q, mean, variance, by_cause, rounding, int(np.sum(clamped)), of_numbers)
+
+    def _of_numbers(self, q: np.ndarray, operator: Operator, following: np.ndarray) -> np.ndarray:
+        """What learned numbers add to the variance of rows; `following` is `k(B, D) K⁻¹ J`, a row for each number."""
+        if self.estimates is None:
+            return np.zeros(len(q))
+        return np.sum(((slopes_at(self, operator, q) - following.T) @ self.estimates.root) ** 2, axis=1)
 
     def _by_cause(
         self, mean: np.ndarray, variance: np.ndarray, spare: np.ndarray, rounding: np.ndarray, whitened: np.ndarray

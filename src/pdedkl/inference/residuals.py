@@ -60,7 +60,10 @@ class ErrorInside(NamedTuple):
 def error_inside(
     posterior: Any, fresh: Sequence[Observation], places: np.ndarray, operator: Operator = identity
 ) -> ErrorInside:
-    """The error of `u` at places, from the residuals of fresh values, with covariances as the posterior has them."""
+    """The error of `u` at places, from the residuals of fresh values, with covariances as the posterior has them.
+
+    What learned numbers add to the error is not seen there: `u` follows them so that the equation holds. It is left.
+    """
     calibration = posterior.calibration
     probes = None if calibration is None else calibration.probes
     first = [] if probes is None else list(zip(probes.operators, probes.points))

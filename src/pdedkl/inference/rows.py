@@ -14,6 +14,7 @@ from ..operators import Operator, identity
 from ..operators.rows import value_of
 from .calibration import Probes
 from .cholesky import half_solve
+from .estimates import slopes_at
 from .parts import Layout, Part, joined
 from .solver import Factorised
 from .staged import cross_of, rows_at, summed, terms_of, variances_of
@@ -47,6 +48,7 @@ class Predicted(NamedTuple):
 
     `variance` may be negative because of rounding, by less than `rounding`. `of_mean` is the variance of the rounding
     error of the mean. `whitened` are the covariances with the probes of the calibration, `v` in `calibration.py`.
+    `following` is `k(B, D) K⁻¹ J`, how rows follow learned numbers through the data (`estimates.py`).
     """
 
     mean: Float[Array, " m"]
@@ -54,6 +56,7 @@ class Predicted(NamedTuple):
     rounding: Float[Array, " m"]
     of_mean: Float[Array, " m"]
     whitened: Float[Array, "z m"]
+    following: Float[Array, "p m"]
 
 
 def data_of(posterior: Any) -> Data:
@@ -140,6 +143,7 @@ def predict(posterior: Any, data: Data, operator: Operator, points: np.ndarray) 
         _probes(posterior),
         side_of(data, rows),
         prior_variance(posterior, rows),
+        _numbers(posterior),
     )
     return found._replace(mean=np.asarray(found.mean) + prior_mean(posterior, operator, points))
 
@@ -155,8 +159,18 @@ def _probes(posterior: Any) -> tuple[Array, Array] | None:
     return None if probes is None else (probes.solved, probes.factor)
 
 
+def _numbers(posterior: Any) -> Array | None:
+    return None if posterior.estimates is None else posterior.estimates.solved
+
+
 def _of_batch(
-    solver: Any, gram: Any, alpha: Array, probes: tuple[Array, Array] | None, side: Side, prior: Array
+    solver: Any,
+    gram: Any,
+    alpha: Array,
+    probes: tuple[Array, Array] | None,
+    side: Side,
+    prior: Array,
+    numbers: Array | None,
 ) -> Predicted:
     with_data = side.data()
     return Predicted(
@@ -166,6 +180,7 @@ def _of_batch(
         # Each of the terms of the mean is rounded, and they may be far larger than their sum.
         of_mean=(EPSILON * (jnp.abs(with_data) @ jnp.abs(alpha))) ** 2,
         whitened=_whitened(probes, side, with_data),
+        following=jnp.zeros((0, len(prior))) if numbers is None else (with_data @ numbers).T,
     )
 
 
@@ -199,19 +214,36 @@ def covariance(
         side_of(data, right),
         cross_of(left.parts, right.parts),
         scaling,
+        _numbers(posterior),
     )
-    return np.asarray(found)
+    covariance, of_left, of_right = map(np.asarray, found)
+    if posterior.estimates is None:
+        return covariance
+    slopes = slopes_at(posterior, operator, points), slopes_at(posterior, other_operator, other_points)
+    roots = [(own - through) @ posterior.estimates.root for own, through in zip(slopes, (of_left, of_right))]
+    return covariance + roots[0] @ roots[1].T
 
 
 def _of_two(
-    solver: Any, gram: Any, probes: tuple[Array, Array] | None, left: Side, right: Side, prior: Array, scaling: Any
-) -> Float[Array, "m n"]:
+    solver: Any,
+    gram: Any,
+    probes: tuple[Array, Array] | None,
+    left: Side,
+    right: Side,
+    prior: Array,
+    scaling: Any,
+    numbers: Array | None,
+) -> tuple[Array, Array, Array]:
+    """The covariance for numbers that are known, and how both sides follow learned ones through the data."""
     of_left, of_right = left.data(), right.data()
+    follow = lambda side: jnp.zeros((len(side), 0)) if numbers is None else side @ numbers
+    following = follow(of_left), follow(of_right)
     plain = _between(prior, left.place, right.place) - solver.cross(gram, of_left.T, of_right.T)
     if scaling is None:
-        return plain
+        return plain, *following
     factor, weights = scaling
-    return factor**2 * plain + (_whitened(probes, left, of_left).T * weights) @ _whitened(probes, right, of_right)
+    by_cause = (_whitened(probes, left, of_left).T * weights) @ _whitened(probes, right, of_right)
+    return factor**2 * plain + by_cause, *following
 
 
 _jointly, _jointly_quickly = compiled(_of_two), compiled_quickly(_of_two)

@@ -5,6 +5,7 @@ from .coefficients import Coefficient, Parameter, bind, parameters_of
 from .derivatives import D, Diffusion, Directional, Divergence, Laplacian, Partial, check_coordinates
 from .directions import along
 from .equality import same
+from .priors import LogNormal, Normal, Prior, Support, Uniform
 from .rows import Row
 from .shift import Shift
 from .symbol import Symbol
@@ -17,12 +18,17 @@ __all__ = [
     "Directional",
     "Divergence",
     "Laplacian",
+    "LogNormal",
+    "Normal",
     "Operator",
     "Parameter",
     "Partial",
+    "Prior",
     "Row",
     "Shift",
+    "Support",
     "Symbol",
+    "Uniform",
     "Vanishing",
     "along",
     "bind",

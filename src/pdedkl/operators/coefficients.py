@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from .equality import same
 from .hidden import reached
+from .priors import Prior, Support, energy_of, support_of
 from .unknown import Unknown
 
 # Unnamed functions are printed as these letters, in the order of their appearance in an operator.
@@ -143,13 +144,16 @@ class Coefficient(AbstractCoefficient):
 class Parameter(AbstractCoefficient):
     """An unknown number in an operator, which training learns.
 
-    The same name means the same unknown wherever it appears.
+    The same name means the same unknown wherever it appears. `posterior.parameters` has what was found, with error
+    bars.
 
     **Arguments:**
 
     - `name`: its name.
-    - `initial`: the value to start from.
+    - `initial`: the value to start from, roughly: others are tried too. By default the middle of its prior, or 1.
     - `positive`: whether it has to stay positive. Then its logarithm is learned.
+    - `prior`: what is known of it before the data: `Normal`, `LogNormal` or `Uniform`; wide by default.
+    - `bounds`: a lower and an upper bound, `None` where there is none.
 
     !!! example
         ```python
@@ -161,21 +165,80 @@ class Parameter(AbstractCoefficient):
     name: str = eqx.field(static=True)
     raw: Float[Array, ""]
     positive: bool = eqx.field(static=True)
+    prior: Prior | None = eqx.field(static=True, default=None)
+    bounds: tuple[float | None, float | None] | None = eqx.field(static=True, default=None)
 
-    def __init__(self, name: str, initial: float = 1.0, positive: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        initial: float | None = None,
+        positive: bool = False,
+        prior: Prior | None = None,
+        bounds: tuple[float | None, float | None] | None = None,
+    ) -> None:
         if not isinstance(name, str):
             raise TypeError(f"A Parameter needs a name, Parameter('nu', {name!r}): got {name!r} as its name.")
-        if not is_number(initial) or not np.isfinite(initial) or (positive and initial <= 0):
-            kind = "a positive number" if positive else "a finite number"
+        support = support_of(name, positive, bounds, prior)
+        if initial is None:
+            initial = middle_of(support, prior)
+        if not is_number(initial) or not np.isfinite(initial) or not support.contains(float(initial)):
+            usual = support == Support(0.0)
+            kind = "a finite number" if support.free else "a positive number" if usual else f"a number {support}"
             raise ValueError(f"Parameter {name!r} needs {kind} to start from: got {initial!r}.")
         self.name = name
-        self.positive = positive
-        self.raw = jnp.asarray(np.log(initial) if positive else initial, dtype=float)
+        self.positive = support == Support(0.0)
+        self.prior = prior
+        self.bounds = None if support.free or self.positive else (_limit(support.lower), _limit(support.upper))
+        self.raw = jnp.asarray(support.raw(float(initial)), dtype=float)
+
+    def __check_init__(self) -> None:
+        if self.bounds is not None:
+            support_of(self.name, False, self.bounds, self.prior)
+
+    @staticmethod
+    def vector(
+        name: str,
+        initial: Sequence[float],
+        positive: bool = False,
+        prior: Prior | None = None,
+        bounds: tuple[float | None, float | None] | None = None,
+    ) -> list[Parameter]:
+        """A vector of unknown numbers, `name[0]`, `name[1]`, …, as a list.
+
+        **Arguments:**
+
+        - `name`: the name of the vector.
+        - `initial`: the values to start from, one for each entry.
+        - `positive`: whether all have to stay positive.
+        - `prior`: the prior of each.
+        - `bounds`: the bounds of each.
+
+        **Returns:** a list of `Parameter`s.
+
+        !!! example
+            ```python
+            wind = pk.Parameter.vector("v", [1.0, 0.0])
+            operator = pk.D(t) + pk.Directional(x, wind)
+            ```
+        """
+        return [Parameter(f"{name}[{i}]", value, positive, prior, bounds) for i, value in enumerate(initial)]
+
+    @property
+    def support(self) -> Support:
+        """The interval in which it lies."""
+        if self.bounds is None:
+            return Support(0.0) if self.positive else Support()
+        lower, upper = self.bounds
+        return Support(-np.inf if lower is None else lower, np.inf if upper is None else upper)
 
     @property
     def value(self) -> Array:
         """The value it has now."""
-        return jnp.exp(self.raw) if self.positive else self.raw
+        return self.support.value(self.raw)
+
+    def _energy(self, raw: Array) -> Array:
+        """`−log p(r)` of the number `r` that is learned, up to a constant; `self.raw` is where it starts."""
+        return energy_of(self.prior, self.support, raw, jax.lax.stop_gradient(self.raw))
 
     def described(self) -> str:
         """The value as text, and whether it has to stay positive.
@@ -189,13 +252,26 @@ class Parameter(AbstractCoefficient):
             assert pk.Parameter("nu", 0.1, positive=True).described() == "positive, 0.1"
             ```
         """
-        return f"{'positive, ' if self.positive else ''}{float(self.value):g}"
+        where = "positive, " if self.positive else "" if self.bounds is None else f"{self.support}, "
+        own = "" if self.prior is None else f", {self.prior}"
+        return f"{where}{float(self.value):g}{own}"
 
     def __call__(self, q: Array) -> Array:
         return self.value
 
     def __str__(self) -> str:
         return self.name
+
+
+def _limit(limit: float) -> float | None:
+    return None if np.isinf(limit) else float(limit)
+
+
+def middle_of(support: Support, prior: Prior | None) -> float:
+    """Where a parameter starts if it was not said."""
+    if prior is not None and support.contains(prior.middle):
+        return prior.middle
+    return 1.0 if support.contains(1.0) and not support.between else float(support.value(0.0))
 
 
 class Product(AbstractCoefficient):
@@ -319,7 +395,8 @@ def parameters_of(tree: Any) -> dict[str, Parameter]:
         if isinstance(leaf, Parameter):
             known = found.setdefault(leaf.name, leaf)
             traced = isinstance(known.raw, jax.core.Tracer)
-            if known.positive != leaf.positive or (not traced and float(known.raw) != float(leaf.raw)):
+            form = lambda one: (one.positive, one.prior, one.bounds)
+            if form(known) != form(leaf) or (not traced and float(known.raw) != float(leaf.raw)):
                 raise ValueError(
                     f"Parameter {leaf.name!r} appears in two forms, {known.described()} and {leaf.described()}: one "
                     "name is one unknown. Make it once and use that object everywhere."

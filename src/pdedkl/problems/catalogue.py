@@ -62,17 +62,27 @@ BUILT_IN: dict[str, Entry] = {
             dim=1,
             any_dim=False,
         ),
+        Entry(
+            "advection-diffusion-inverse",
+            "Advection and diffusion with unknown velocity and diffusivity",
+            "∂u/∂t + v·∇u − νΔu = 0",
+            f"<math><mrow>{_IN_TIME}{_PLUS}<mi>v</mi><mo>·</mo><mo>∇</mo>{_U}{_MINUS}<mi>ν</mi>{_LAPLACIAN}"
+            "<mo>=</mo><mn>0</mn></mrow></math>",
+            dim=2,
+            any_dim=False,
+        ),
     )
 }
 
 
 def built_in(name: str, dim: int | None = None) -> Problem:
-    """A built-in problem of the paper, by name.
+    """A built-in problem, by name: those of the paper, and one with unknown numbers.
 
     **Arguments:**
 
-    - `name`: `"poisson"`, `"heat"`, `"advection-diffusion-reaction"` or `"parametric-heat"`.
-    - `dim`: the number of space dimensions. `"parametric-heat"` has one and takes no other.
+    - `name`: `"poisson"`, `"heat"`, `"advection-diffusion-reaction"`, `"parametric-heat"` or
+      `"advection-diffusion-inverse"`.
+    - `dim`: the number of space dimensions. The last two have one and two, and take no other.
 
     **Returns:** a `Problem`.
 

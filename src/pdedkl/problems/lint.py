@@ -213,7 +213,8 @@ def _exact(problem: Any) -> Iterator[Finding]:
 
 def _zero(problem: Any) -> Iterator[Finding]:
     values = (_values(s, _places(s.where)) for s in problem.statements)
-    if not any(np.any(found) for found in values):
+    # Without any condition, measurements come with the data.
+    if problem.conditions and not any(np.any(found) for found in values):
         yield Finding(
             "zero",
             "The source and all conditions are zero: then u = 0 is a solution, and the size of any other is not known. "

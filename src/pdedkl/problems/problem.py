@@ -15,7 +15,7 @@ from ..equations import Equation, as_operator, plain
 from ..equations.nonlinear import as_fields
 from ..inference.memory import check_points_fit
 from ..observations import Observation, _check_operator_at
-from ..operators import Operator, identity
+from ..operators import Operator, identity, parameters_of
 from ..operators.base import applied
 from ..regions import Region
 from ..sampling import check_count, check_sampler, draw, shares
@@ -120,7 +120,8 @@ class Problem(Shown):
         if isinstance(self.equations, Equation):
             self._set("equations", (self.equations,))
         inside = self._inside()
-        conditions = _read_conditions(self.conditions)
+        # Where numbers are unknown there are measurements, which may be given to `fit` beside the problem.
+        conditions = _read_conditions(self.conditions, bool(parameters_of([s.operator for s in inside])))
         stated = [condition.stated(self.domain) for condition in conditions]
         names = fields_of([*(s.operator for s in inside), *(s.operator for s in stated)])
         statements = for_fields([*stated, *inside], names)
@@ -490,9 +491,9 @@ def _read_names(silenced: Any) -> tuple[str, ...]:
     return found
 
 
-def _read_conditions(conditions: Any) -> tuple[Condition, ...]:
+def _read_conditions(conditions: Any, may_be_none: bool = False) -> tuple[Condition, ...]:
     found = (conditions,) if isinstance(conditions, Condition) else conditions
-    if not isinstance(found, Sequence) or isinstance(found, str) or len(found) == 0:
+    if not isinstance(found, Sequence) or isinstance(found, str) or not (len(found) or may_be_none):
         raise ValueError(
             "A problem needs at least one condition, as in conditions=[Dirichlet(on=domain.boundary(x), value=0.0)]: "
             "without any, its solution is not determined."

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..operators import parameters_of
 from ..operators.base import Sum
 from ..shown import Written
 from .conditions import Statement
@@ -20,7 +21,8 @@ SIGMAS = 6.0  # a larger error of a measurement, in standard deviations, is not 
 class Check:
     """One part of a problem at its worst point: the value `stated` there, and the value of the `exact` solution.
 
-    `checked` is false for measurements whose noise is not known: they cannot be checked.
+    `checked` is false for measurements whose noise is not known, and for operators with unknown numbers: they cannot
+    be checked.
     """
 
     what: str
@@ -38,7 +40,7 @@ class Check:
 
     def __str__(self) -> str:
         if not self.checked:
-            return f"  –  {self.what}: not checked, measured with noise of unknown size"
+            return f"  –  {self.what}: not checked, measured with noise of unknown size, or with unknown numbers"
         if self.ok:
             return f"  ok {self.what}: {self.points} points, largest difference {self.error:.1e}"
         place = show_point(np.asarray(self.point))
@@ -93,6 +95,8 @@ def _check(exact: Any, statement: Statement, points: np.ndarray, size: float, to
     stated = evaluate(points, value)[0] if callable(value) else np.asarray(value)
     difference = np.abs(stated - true)
     allowed = np.full(len(points), tolerance * max(size, *map(_size, (stated, true, *sizes))))
+    if parameters_of(operator):
+        allowed[:] = np.inf  # it holds for values that are not known
     if statement.measured:
         allowed = allowed + SIGMAS * _known_noise(statement)
     badness = np.where(np.isfinite(difference), difference - allowed, np.inf)

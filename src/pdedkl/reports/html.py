@@ -11,13 +11,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
 from ..files import write_atomically
 from ..inference import Posterior
 from ..observations import Learned, Observation
-from ..operators import Parameter
 from ..operators.base import applied
 from ..verdicts import from_json
 from . import figures, inside
@@ -109,6 +107,13 @@ def _drawings(posterior: Posterior, problem: Any, results: Results, seed: int) -
         "which the prediction changes most are shown."
     )
     yield "latent", "Latent coordinates", caption, lambda: inside.latent_coordinates(posterior, results)
+    if posterior.parameters:
+        caption = (
+            "The density of each unknown number as a normal distribution on the scale on which it is learned and, if "
+            "there are not too many values, along its profile, with everything else optimised. Red lines are the ends "
+            "of the 95 % interval."
+        )
+        yield "parameters", "Unknown numbers", caption, lambda: posterior.parameters.plot()
     if posterior.training is not None and posterior.training.history:
         caption = (
             "Objective (negative log evidence plus priors, lower is better) and learned noise levels, phase by phase. "
@@ -163,6 +168,7 @@ def write_report(
         training=posterior.training,
         candidates=_candidates(posterior),
         rounds=_rounds(posterior),
+        parameters=posterior.parameters,
         pictures=drawn,
         explorer=explored,
         settings=_settings(settings or {}, posterior, seed),
@@ -309,10 +315,8 @@ def _settings(settings: Mapping[str, Any], posterior: Posterior, seed: int) -> d
         "objective": f"{_minus(f'{float(posterior.objective):.2f}')} (negative log evidence)",
         "seed of fresh points": str(seed),
     }
-    bound = [posterior.model.bound(item.operator) for item in posterior.observations]
-    for leaf in jax.tree.leaves(bound, is_leaf=lambda node: isinstance(node, Parameter)):
-        if isinstance(leaf, Parameter):
-            out[f"coefficient {leaf.name}"] = f"{float(leaf.value):.6g} (learned)"
+    for name, value in posterior.unknowns().items():
+        out[f"coefficient {name}"] = f"{value:.6g} (learned)"
     return out
 
 

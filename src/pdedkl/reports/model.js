@@ -276,6 +276,13 @@
       const exact = data.deviation.kind === "exact", rows = exact ? n : data.deviation.rank;
       const matrix = view(exact ? data.deviation.factor : data.deviation.root);
       const { data: own, probes, rest, rounding, epsilon } = data.deviation;
+      // What learned numbers add to the variance.
+      const numbers = data.deviation.numbers ? view(data.deviation.numbers) : [], added = new Float64Array(BLOCK);
+      for (let begin = 0; begin < numbers.length; begin += n) {
+        const sums = new Float64Array(BLOCK);
+        for (let j = 0; j < n; j++) for (let p = 0; p < BLOCK; p++) sums[p] += numbers[begin + j] * columns[j * BLOCK + p];
+        for (let p = 0; p < BLOCK; p++) added[p] += sums[p] ** 2;
+      }
       const w = new Float64Array(rows * BLOCK), from = exact ? w : columns;
       // What the data explain; what the probes of the calibration explain of the rest, without and with their factors.
       const [explained, probed, scaled, terms] = [0, 1, 2, 3].map(() => new Float64Array(BLOCK));
@@ -301,7 +308,7 @@
       for (let j = 0; j < n; j++) for (let p = 0; p < BLOCK; p++) terms[p] += Math.abs(alpha[j] * columns[j * BLOCK + p]);
       return explained.map((value, p) => {
         const left = Math.max(priors[p] - value, 0) + rounding * priors[p] - probed[p];
-        return Math.sqrt(scaled[p] + rest * Math.max(left, 0) + (epsilon * terms[p]) ** 2);
+        return Math.sqrt(scaled[p] + rest * Math.max(left, 0) + (epsilon * terms[p]) ** 2 + added[p]);
       });
     }
 

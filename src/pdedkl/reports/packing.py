@@ -97,12 +97,21 @@ def pack(posterior: Posterior, most_bytes: int = BYTES) -> tuple[Packed, str]:
             for number, component in enumerate(kernel.components)
         ],
     }
-    data["deviation"] = _deviation(posterior, probes, arrays, most_bytes - arrays.nbytes) | _scales(posterior)
+    numbers = _numbers(posterior, sum(sizes), arrays)
+    data["deviation"] = _deviation(posterior, probes, arrays, most_bytes - arrays.nbytes) | _scales(posterior) | numbers
     return data, arrays.base64()
 
 
 def _probes(posterior: Posterior) -> Probes | None:
     return None if posterior.calibration is None else posterior.calibration.probes
+
+
+def _numbers(posterior: Posterior, rows: int, arrays: Arrays) -> Packed:
+    """`(K⁻¹ J R)ᵀ` with `R Rᵀ = cov(θ)`: its product with the covariances of a point is what learned numbers add."""
+    if (found := posterior.estimates) is None:
+        return {}
+    matrix = (np.asarray(found.solved) @ found.root).T
+    return {"numbers": arrays.add(np.pad(matrix, ((0, 0), (0, rows - matrix.shape[1]))))}
 
 
 def _scales(posterior: Posterior) -> Packed:

@@ -43,6 +43,7 @@ def measured(posterior: Posterior, problem: Problem, config: Config, results: Re
         "verdict": {"status": verdict.status, "reasons": verdict.reasons, "error_u": verdict.error_u},
         "check": verdict.to_json(),
         "calibration": _factors(posterior),
+        "parameters": posterior.parameters._to_json() if posterior.parameters else None,
         "objective": training.objective,
         "candidates": dict(training.candidates),
         "rounds": [asdict(item) for item in training.rounds],

@@ -37,6 +37,12 @@ COMPARISON: dict[str, Any] = {
     "worst": list[NUMBER],
     **dict.fromkeys(COMPARED, NUMBER | None),
 }
+# The unknown numbers of a run, by name.
+NUMBERS: dict[str, Any] = {
+    **dict.fromkeys(("estimate", "mean", "std", "lower", "upper"), NUMBER | None),
+    "prior": str,
+    "identified": bool,
+}
 # Missing in older runs, by the part that they are in.
 LATER = {
     "": ("stopped", "verdict"),
@@ -61,9 +67,21 @@ def odd(found: Any) -> str:
         return wrong
     if wrong := _misfits(found.get("rounds", []), ROUND, "rounds"):
         return wrong
+    if wrong := _odd_numbers(found.get("parameters")):
+        return wrong
     if (check := found["check"]) is None:
         return ""
     return _misfit(check, CHECK, "check.") or _misfits(check.get("comparisons"), COMPARISON, "check.comparisons")
+
+
+def _odd_numbers(found: Any) -> str:
+    """What is wrong with the unknown numbers, if there are any."""
+    if found is None:
+        return ""
+    numbers = found.get("numbers") if isinstance(found, dict) else None
+    if not isinstance(numbers, dict) or not _fits(found.get("findings"), list[str]):
+        return "`parameters` needs a table with `numbers` and `findings`"
+    return _misfits(list(numbers.values()), NUMBERS, "parameters.numbers")
 
 
 def _misfits(rows: Any, kinds: dict[str, Any], place: str) -> str:

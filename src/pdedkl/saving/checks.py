@@ -11,6 +11,7 @@ from ..domain import Coordinates
 from ..embeddings import MLP, LatentJet, Normalisation
 from ..inference import Posterior
 from ..inference.calibration import Calibration, Probes
+from ..inference.estimates import unknowns_of
 from ..inference.iterative import Iterative
 from ..inference.solver import Factorised, Solver
 from ..kernels import BaseKernel, Component, Kernel
@@ -188,6 +189,11 @@ def check_posterior(posterior: Posterior) -> None:
                 raise MisfitError(f"probes have points with {points.shape[1]} coordinates, not {model.kernel.dim}")
         if probes.solved.shape[0] != n:
             raise MisfitError(f"there are {n} values and `solved` of the probes has shape {probes.solved.shape}")
+    if (numbers := posterior.estimates) is not None:
+        if numbers.solved.shape[0] != n or numbers.names != tuple(sorted(unknowns_of(posterior))):
+            raise MisfitError(f"there are {n} values and estimates of {numbers.names} from {numbers.solved.shape[0]}")
+        if numbers.covariance.shape[0] != len(numbers.names) or np.any(np.diagonal(numbers.covariance) < 0):
+            raise MisfitError("the covariance of the estimates does not fit their names")
     if model.engine == "closed-form":
         _check_jets(posterior)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..inference import Posterior
 from ..inference.iterative import Iterative
-from ..model import positive_names
+from ..model import bounds_of, positive_names
 from ..observations import Learned, Observation
 from ..parsing import parse_json, shortened
 from ..precision import require_float64
@@ -152,6 +152,7 @@ def _with_forms(posterior: Posterior) -> Posterior:
     """The posterior with `model.positive` set from the operators, because older files do not store it."""
     model = copy.copy(posterior.model)
     object.__setattr__(model, "positive", positive_names([item.operator for item in posterior.observations]))
+    object.__setattr__(model, "bounds", bounds_of([item.operator for item in posterior.observations]))
     return dataclasses.replace(posterior, model=model)
 
 

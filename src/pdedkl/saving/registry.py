@@ -23,6 +23,7 @@ from ..embeddings import (
 from ..equations.numbers import Number, Powered, Slope, Worked
 from ..inference import Posterior
 from ..inference.calibration import Calibration, Probes
+from ..inference.estimates import Estimates
 from ..inference.iterative import Iterative, Preconditioner
 from ..inference.solver import Factorised
 from ..kernels import BaseKernel, Component, Kernel, Matern, RationalQuadratic, SquaredExponential
@@ -34,6 +35,7 @@ from ..operators.base import Composed, Identity, Scaled, Sum
 from ..operators.coefficients import Coefficient, Constant, Entries, Parameter, Product
 from ..operators.derivatives import Diffusion, Directional, Divergence, Laplacian, Partial
 from ..operators.normals import GivenNormals, OutwardNormal
+from ..operators.priors import LogNormal, Normal, Uniform
 from ..operators.rows import Row
 from ..operators.shift import Shift
 from ..operators.tabulated import Table, Tabulated
@@ -63,6 +65,7 @@ _CLASSES: dict[str, type] = {
     "directional": Directional,
     "divergence": Divergence,
     "entries": Entries,
+    "estimates": Estimates,
     "factorised": Factorised,
     "function-mean": FunctionMean,
     "given-normals": GivenNormals,
@@ -76,11 +79,13 @@ _CLASSES: dict[str, type] = {
     "latent-jet": LatentJet,
     "learned": Learned,
     "linear": Linear,
+    "log-normal": LogNormal,
     "matern": Matern,
     "mixing": Mixing,
     "mlp": MLP,
     "model": Model,
     "network-mean": NetworkMean,
+    "normal": Normal,
     "normalisation": Normalisation,
     "number": Number,
     "observation": Observation,
@@ -106,6 +111,7 @@ _CLASSES: dict[str, type] = {
     "tabulated": Tabulated,
     "training": Training,
     "vanishing": Vanishing,
+    "uniform": Uniform,
     "verdict": Verdict,
     "worked": Worked,
     "zero-mean": ZeroMean,

@@ -22,6 +22,7 @@ from ..domain import Domain
 from ..inference import Posterior, condition
 from ..inference.built_in import not_built_in
 from ..inference.conditioning import MATRICES
+from ..inference.estimates import prior_spreads, with_estimates
 from ..inference.iterative import chosen_solver
 from ..inference.memory import fits, most_that_fit
 from ..kernels import Kernel, Profile
@@ -31,6 +32,8 @@ from ..observations import Learned, Observation, check_in_domain, check_observat
 from ..precision import require_float64
 from ..scales import about, constant_part, data_scales, signal_variance, with_tolerance, without_rounding
 from ..shown import Rows, Shown, over
+from .curvature import settled
+from .curvature import widened as numbers_widened
 from .journal import Journal, digest_of, fingerprint, recorded
 from .linearising import is_nonlinear
 from .monitor import Callback, Monitor, Step, display
@@ -371,7 +374,12 @@ def fit(
             if recipe == "default":
                 of_zero_mean = isinstance(mean, ZeroMean)
                 run = Default(domain, part, options, trainer, walls, problem if of_zero_mean else None, start)
-            best = run.run()
+            best, covariance = run.run(), None
+            if recipe == "default" and best.trained.objective.unknown and not trainer.ended():
+                found_numbers = settled(best.trained, trainer.stopped)
+                best = replace(best, trained=found_numbers.trained)
+                unknown = found_numbers.trained.objective.unknown
+                covariance = numbers_widened(found_numbers, prior_spreads(unknown), trainer.stopped)
     trained = with_field(best.trained.model, getattr(problem, "fields", ()))
     if not isinstance(mean, ZeroMean):
         trained = eqx.tree_at(lambda m: m.mean, trained, mean)
@@ -381,7 +389,8 @@ def fit(
     given = not_built_in(trained.kernel, given)
     levels = {item.noise_name for item in given}
     trained = eqx.tree_at(lambda m: m.log_noise, trained, {k: v for k, v in trained.log_noise.items() if k in levels})
-    posterior = condition(trained, given, solver=plan["solver"])
+    whole = plan["trained_values"] == sum(map(len, found))
+    posterior = with_estimates(condition(trained, given, solver=plan["solver"]), covariance if whole else None)
     if recipe == "default" if calibrate is None else calibrate:
         new_values = getattr(problem, "fresh", None)
         known = new_values(CALIBRATING_POINTS, seed=seed, purpose="calibration") if new_values else ()

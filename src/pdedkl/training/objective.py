@@ -1,6 +1,6 @@
 """What training minimises, as a function of one flat vector.
 
-    −log p(y | y₀, x) + ½ γ Σ w_i² fan-in_i + weak priors on log σ², log ℓ and the noise levels
+    −log p(y | y₀, x) + ½ γ Σ w_i² fan-in_i + weak priors on log σ², log ℓ and the noise levels + those of unknowns
 
 Each prior term is zero at its centre. So parameters that the data say nothing about cost nothing, however many there
 are.
@@ -40,6 +40,7 @@ from ..inference.staged import STAGED_VALUES, System, evaluate, filled_system, p
 from ..kernels import Component
 from ..model import Model
 from ..observations import Observation
+from ..operators import Parameter, parameters_of
 from ..scales import NOISE_OF_EXACT, conditions, data_scales, exact_levels, may_be_noise, signal_variance
 
 Vector = Float[Array, " p"] | Float[np.ndarray, " p"]
@@ -49,6 +50,9 @@ NOISE_FLOOR = 1e-6
 
 # A prior variance below this multiple of that of the noise is rounding.
 SQUARED_ROUNDING = 1e-9
+
+# A level that is this far beyond its floor or its ceiling, as a logarithm, is at it.
+AT_A_LIMIT = 4.0
 
 # The mean square of a hundred errors may exceed the known variance by this factor, by chance.
 KNOWN_NOISE_MARGIN = 1.3
@@ -101,6 +105,7 @@ class Objective(eqx.Module):
     noise_ceiling: dict[str, Float[Array, ""]]
     log_variance: Float[Array, ""]
     prior_strength: Float[Array, ""]
+    unknown: dict[str, Parameter]
     kernel_priors: bool = eqx.field(static=True)
     alike: int = eqx.field(static=True)
     given: int = eqx.field(static=True)
@@ -124,6 +129,7 @@ class Objective(eqx.Module):
         self.noise_ceiling = {name: jnp.log(NOISE_OF_EXACT * scales[name]) for name in model.log_noise if name in exact}
         self.log_variance = jnp.log(signal_variance(observations))
         self.prior_strength = jnp.asarray(float(prior_strength))
+        self.unknown = parameters_of([item.operator for item in observations])
         self.kernel_priors = kernel_priors
 
     @property
@@ -187,6 +193,16 @@ class Objective(eqx.Module):
             eqx.tree_at(lambda m: m.log_noise, model, {k: jnp.asarray(v) for k, v in noise.items()}) if noise else model
         )
 
+    def unlimited(self, log_noise: dict[str, Array]) -> dict[str, Array]:
+        """The levels that become these ones between floor and ceiling: the opposite of what `model` does to them."""
+        found = {}
+        for name, level in log_noise.items():
+            over, under = float(self.noise_ceiling.get(name, np.inf)), float(self.noise_floor[name])
+            # At a limit any level far beyond it will do.
+            below = -np.log(max(np.exp(-float(level)) - np.exp(-over), np.exp(-over - AT_A_LIMIT)))
+            found[name] = jnp.asarray(np.log(max(np.exp(below) - np.exp(under), np.exp(under - AT_A_LIMIT))))
+        return found
+
     def value(self, x: Vector) -> tuple[Float[Array, ""], EvidenceInfo]:
         model = self.model(x)
         evidence, info = negative_log_evidence(model, self.observations, given=self.given)
@@ -194,7 +210,10 @@ class Objective(eqx.Module):
 
     def prior(self, x: Vector, model: Model) -> Float[Array, ""]:
         """The terms that do not depend on the data."""
-        return 0.5 * self.prior_strength * jnp.sum(x[: self.weight_count] ** 2) + self._kernel_prior(model)
+        of_weights = 0.5 * self.prior_strength * jnp.sum(x[: self.weight_count] ** 2)
+        # Their values are where they start: training moves those of the model.
+        numbers = [one._energy(model.coefficients[name]) for name, one in sorted(self.unknown.items())]
+        return of_weights + self._kernel_prior(model) + sum(numbers, jnp.zeros(()))
 
     def _kernel_prior(self, model: Model) -> Float[Array, ""]:
         total = jnp.zeros(())

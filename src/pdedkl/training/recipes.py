@@ -49,6 +49,7 @@ from .candidates import (
 )
 from .gauss_newton import price_of_weights
 from .interactions import interactions
+from .ladder import climbed
 from .objective import USUAL_NOISE, LeftOut, Objective, largest_error, left_out, value_and_gradient
 from .phases import Trained, Trainer
 from .rescue import least_left_out
@@ -401,19 +402,15 @@ class Default:
 
     def _plain(self) -> None:
         """The plain kernel."""
-        build = lambda factor: self.of_fields(starts.on_inputs(self.domain, self.variance, self.profile, factor))
-        self._from_length_scales(
-            "inputs", lambda part, factor: starts.model_of(build(factor), part, engine=self.options.engine)
-        )
+        self._from_several("inputs", self._starts)
 
-    def _from_length_scales(self, name: str, build: Callable[[tuple[Observation, ...], float], Model]) -> None:
-        """Train a kernel from several length scales on a part of the data, then the best of them on all."""
+    def _from_several(self, name: str, starts_on: Callable[[tuple[Observation, ...]], list[Objective]]) -> None:
+        """Train a kernel from several starts on a part of the data, then the best of them on all."""
         part = starts.subsample(self.observations, EXPLORING_POINTS, self.options.seed)
         looks: list[Candidate] = []
         whole = sum(map(len, part)) == sum(map(len, self.observations))
         enough = lambda trained: whole and self._enough(self._candidate(name, trained))
-        for number, factor in enumerate(LENGTH_SCALES, start=1):
-            objective = Objective(build(part, factor), part, self.options.strength)
+        for number, objective in enumerate(starts_on(part), start=1):
             trained = self.trainer.alternate(f"{name}, start {number}", objective, ROUNDS, enough=enough)
             looks.append(self._candidate(name, trained))
             if self.trainer.ended() or enough(trained):
@@ -424,11 +421,27 @@ class Default:
             self._keep(name, look)
         else:
             found = look.model
-            model = starts.model_of(found.kernel, self.observations, engine=self.options.engine).with_noise(
-                found.log_noise
-            )
+            model = starts.model_of(found.kernel, self.observations, engine=self.options.engine)
+            model = model.with_noise(found.log_noise)
             model = eqx.tree_at(lambda m: m.coefficients, model, found.coefficients) if model.coefficients else model
             self._alternate(name, model, ROUNDS)
+
+    def _starts(self, part: Sequence[Observation]) -> list[Objective]:
+        """The plain kernel at several length scales; with unknown numbers at the best rungs of their ladders, and once
+        at the values that were given."""
+        kernels = [self.of_fields(starts.on_inputs(self.domain, self.variance, self.profile, f)) for f in LENGTH_SCALES]
+        models = [starts.model_of(kernel, part, engine=self.options.engine) for kernel in kernels]
+        found = [Objective(model, part, self.options.strength) for model in models]
+        if not (given := models[0].coefficients) or self.trainer.ended():
+            return found
+        numbers = found[0].model(climbed(found[0], self.trainer.stopped)).coefficients
+        if numbers == given:
+            return found
+        moved = [eqx.tree_at(lambda m: m.coefficients, model, numbers) for model in models]
+        return [*(Objective(model, part, self.options.strength) for model in moved), found[0]]
+
+    def _symmetric_starts(self, part: tuple[Observation, ...]) -> list[Objective]:
+        return [Objective(self.symmetric(part, f), part, self.options.strength) for f in LENGTH_SCALES]
 
     def _trained_on(self, start: Posterior) -> None:
         """The kernel of an earlier posterior, from where its training ended."""
@@ -456,7 +469,7 @@ class Default:
     def _train(self, kind: Kind) -> None:
         name = self._name_of(kind)
         if kind.name == SYMMETRIC:
-            self._from_length_scales(name, self.symmetric)
+            self._from_several(name, self._symmetric_starts)
             return
         before, start = self.best, kind.start(self)
         if start is None:
