@@ -27,6 +27,7 @@ from .domain import Ball, Coordinates, Domain
 from .embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Residual
 from .equations import Number, cos, exp, fields, log, sin, sqrt, tanh
 from .inference import Posterior, Prediction, condition, negative_log_evidence
+from .inference.shares import Interactions, Share
 from .kernels import (
     Component,
     Kernel,
@@ -92,6 +93,7 @@ __all__ = [
     "FunctionMean",
     "IdentityEmbedding",
     "Initial",
+    "Interactions",
     "Kernel",
     "Laplacian",
     "Learned",
@@ -119,6 +121,7 @@ __all__ = [
     "Round",
     "Search",
     "Sensors",
+    "Share",
     "Shift",
     "SquaredExponential",
     "Step",
