@@ -37,7 +37,9 @@ def which_inputs_act_together(found: Interactions) -> Figure:
         else:
             axes.fill(x, y, color=ORANGE, alpha=0.15 + 0.6 * float(np.sqrt(share)), linewidth=THINNEST)
     alone = np.asarray([item.share for item in found.alone])
-    axes.scatter(*place.T, s=12 + AREA * np.sqrt(np.clip(alone, 0, 1)) / 6, color=RED, zorder=3, linewidth=0)
+    axes.scatter(
+        place[:, 0], place[:, 1], s=12 + AREA * np.sqrt(np.clip(alone, 0, 1)) / 6, color=RED, zorder=3, linewidth=0
+    )
     skip = -(-count // 60)
     for i in range(0, count, skip):
         x, y = 1.16 * place[i]
