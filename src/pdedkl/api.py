@@ -28,6 +28,7 @@ from .domain import Ball, Coordinates, Domain
 from .embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Invariants, Residual
 from .equations import Number, cos, exp, fields, log, sin, sqrt, tanh
 from .inference import Posterior, Prediction, condition, negative_log_evidence
+from .inference.shares import Interactions, Share
 from .kernels import (
     Component,
     Kernel,
@@ -97,6 +98,7 @@ __all__ = [
     "FunctionMean",
     "IdentityEmbedding",
     "Initial",
+    "Interactions",
     "Invariants",
     "Kernel",
     "Laplacian",
@@ -128,6 +130,7 @@ __all__ = [
     "Round",
     "Search",
     "Sensors",
+    "Share",
     "Shift",
     "SquaredExponential",
     "Step",

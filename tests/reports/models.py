@@ -83,6 +83,7 @@ MODELS = {
         VARIABLE,
     ),
     "periodic": lambda: (_deep(_affine()) + pk.ard(DOMAIN), PERIODIC),
+    "network mean": lambda: (pk.ard(DOMAIN, lengthscale=0.9), HEAT),
     "networks": lambda: (
         _deep(pk.Residual(DIM, 2, width=6, depth=1, activation="square", key=_key(2)))
         + _deep(pk.MLP(DIM, 3, width=9, depth=2, key=_key(3)), pk.RationalQuadratic(1.3))
@@ -98,7 +99,9 @@ MODELS = {
 def posterior(name: str) -> pk.Posterior:
     kernel, operator = MODELS[name]()
     data = observations(operator)
-    mean = pk.ConstantMean(0.3) if name == "projection" else None
+    network = pk.Bottleneck(DIM, _network(1, "tanh", 4, inputs=2), key=_key(5))
+    means = {"projection": pk.ConstantMean(0.3), "network mean": pk.NetworkMean(DOMAIN, network, 1.7, ZERO)}
+    mean = means.get(name)
     # An unknown number widens the error bars of the page too.
     return with_estimates(pk.condition(pk.Model(kernel, data, mean), data))
 

@@ -69,6 +69,9 @@ def test_pictures_are_legible_and_leave_settings_alone(shown, tmp_path):
     assert [p.name for p in shown] == ["truth", "slice", "calibration", "inputs", "latent", "training"]
     wide = pk.Domain(x=[(0, 1)] * 50)
     figures = [(p.name, p.figure) for p in shown] + [("fifty", reports.which_inputs_matter(wide, np.ones(50)))]
+    sets = ((0,), (1, 2), (0, 1, 3))
+    together = pk.Interactions(tuple("abcd"), sets, np.array([0.6, 0.3, 0.1]), np.eye(3), pk.Share(0.0, 0.0), 1.0, True)
+    figures.append(("graph", reports.which_inputs_act_together(together)))
     for name, figure in figures:
         png, svg = reports.save(figure, tmp_path, name)
         assert png.read_bytes().startswith(b"\x89PNG") and b"<svg" in svg.read_bytes()
@@ -178,3 +181,10 @@ def test_a_page_of_a_run_shows_the_check_in_its_metrics(posterior, results, tmp_
     text = write(metrics)
     assert 'class="verdict not-calibrated"' in text and "Not calibrated; the error of u is not known." in text
     assert 'class="verdict unchecked"' in write(None) and "posterior.check(problem) compares" in write(None)
+
+
+def test_a_sum_over_few_inputs_has_a_graph_of_them(results):
+    data = models.observations(models.HEAT)
+    posterior = pk.condition(pk.deep(models.DOMAIN, pk.IdentityEmbedding(), groups=[(0,), (1, 3)]), data)
+    drawn = {name: draw for name, _, _, draw in reports.html._drawings(posterior, models.problem(), results, 0)}
+    assert drawn["interactions"]().axes[0].lines

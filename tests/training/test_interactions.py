@@ -135,3 +135,7 @@ def test_a_fit_finds_them(monkeypatch):
     assert np.sqrt(np.mean((posterior.predict(inside).mean - truth) ** 2)) < 1e-3 * np.std(truth)
     sets = posterior.model.kernel.components[0].base.groups
     assert {s for s in sets if len(s) > 1} >= {(0, 1), (1, 2)} and len(sets) < len(SETS)
+    assert ("x[0]", "x[1]") in posterior.training.sets
+    # Over the cube sin(x_0 x_1) has the variance 0.0988, and u has 0.1508.
+    share, error = posterior.interactions().named()["x[0], x[1]"]
+    assert share == pytest.approx(0.0988 / 0.1508, abs=0.01) and error < 0.01

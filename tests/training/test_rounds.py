@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax
@@ -75,6 +76,24 @@ def test_more_points_until_the_error_is_small_enough(monkeypatch):
     assert len(rounds) > 1 and [r.values for r in rounds] == [2 + 4 * 2**k for k in range(len(rounds))]
     assert posterior.verdict.error_u == min(r.error for r in rounds if r.status == "calibrated") <= 1e-5
     assert error(posterior, problem) <= 2e-5
+
+
+def test_all_kernels_are_tried_again_where_more_points_gain_nothing(monkeypatch):
+    errors, called = iter([1e-1, 1e-2, 9e-3, 1e-3, 9e-4, 8e-4]), []
+
+    def fit(search, name, count, seconds, **options):
+        before = search.best.verdict.error_u if search.found else np.inf
+        verdict = SimpleNamespace(error_u=next(errors), calibrated=True, status="calibrated")
+        search.found.append(SimpleNamespace(verdict=verdict, model=SimpleNamespace(mean=None)))
+        search.rounds.append(SimpleNamespace(seconds=0.0))
+        called.append((name, "start" in options))
+        return verdict.error_u < solving.GAIN * before
+
+    monkeypatch.setattr(solving.Search, "fit", fit)
+    monkeypatch.setattr(networks, "applies", lambda *_: False)
+    solving._rounds(solving.Search(poisson(), (), 1e-9, None, 0, None, ()))
+    more, again = ("more points", True), ("explore again", False)
+    assert called == [("explore", False), more, more, again, more, again]
 
 
 def test_files_of_rounds_are_known_again_in_another_process():

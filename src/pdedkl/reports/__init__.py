@@ -2,6 +2,7 @@
 
 from .explorer import Explorer, explorer
 from .figures import calibration, predicted_against_true, slice_maps
+from .graph import which_inputs_act_together
 from .html import Picture, pictures, write_report
 from .inside import latent_coordinates, sensitivity, training_history, which_inputs_matter
 from .results import Results, evaluate
@@ -21,6 +22,7 @@ __all__ = [
     "sensitivity",
     "slice_maps",
     "training_history",
+    "which_inputs_act_together",
     "which_inputs_matter",
     "write_report",
 ]

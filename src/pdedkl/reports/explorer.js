@@ -96,8 +96,9 @@
 
     function means(until) {
       for (; point < total && performance.now() < until; point++) {
-        covariances(pointOf(point % columns, Math.floor(point / columns), columns, lines), k);
-        next.mean[point] = model.meanFrom(k);
+        const q = pointOf(point % columns, Math.floor(point / columns), columns, lines);
+        covariances(q, k);
+        next.mean[point] = model.meanFrom(k, q);
       }
     }
     function block(from) {

@@ -15,11 +15,13 @@ import numpy as np
 
 from ..files import write_atomically
 from ..inference import Posterior
+from ..inference.shares_of_sums import is_sum
 from ..observations import Learned, Observation
 from ..operators.base import applied
 from ..verdicts import from_json
 from . import figures, inside
 from .explorer import explorer
+from .graph import which_inputs_act_together
 from .mathml import checked
 from .policy import policy
 from .results import Results, evaluate
@@ -102,6 +104,13 @@ def _drawings(posterior: Posterior, problem: Any, results: Results, seed: int) -
     )
     strengths = lambda: inside.sensitivity(posterior, problem, seed=seed)
     yield "inputs", "Which inputs matter", caption, lambda: inside.which_inputs_matter(problem.domain, strengths())
+    if problem.domain.dim > 1 and not any(problem.domain.balls) and is_sum(posterior):
+        caption = (
+            "Dots: what each input does to u alone, as a share of its variance over the domain. Lines: what two inputs "
+            "do together. Triangles: three. Areas and widths grow with the root of the share."
+        )
+        shares = lambda: posterior.interactions(domain=problem.domain)
+        yield "interactions", "Which inputs act together", caption, lambda: which_inputs_act_together(shares())
     caption = (
         "Fresh points in latent coordinates of the kernel, in units of its length scales. Only the coordinates along "
         "which the prediction changes most are shown."

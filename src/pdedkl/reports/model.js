@@ -141,10 +141,22 @@
       }),
     }));
 
-    function latent(component, q) {
+    function scaled(q) {
       const x = new Float64Array(dim);
       for (let i = 0; i < dim; i++) x[i] = data.scale[i] * (q[i] - data.centre[i]);
-      return embed(component.embedding, x, view).map((value, i) => value / component.lengthscale[i]);
+      return x;
+    }
+
+    function latent(component, q) {
+      return embed(component.embedding, scaled(q), view).map((value, i) => value / component.lengthscale[i]);
+    }
+
+    // The prior mean: a constant, or a network times its size and the function that is zero on faces.
+    function priorMeanAt(q) {
+      const { constant, network } = data.mean;
+      if (!network) return constant;
+      const [value] = embed(network, scaled(q), view);
+      return constant * multiplierAt(data.mean, q) * value;
     }
 
     // The function that a component is multiplied by, zero on faces and spheres; see operators/vanishing.py.
@@ -264,10 +276,11 @@
       };
     }
 
-    function meanFrom(k) {
+    // The mean at q, from the covariances of u(q) with all rows.
+    function meanFrom(k, q) {
       let total = 0;
       for (let j = 0; j < n; j++) total += alpha[j] * k[j];
-      return data.constant + total;
+      return priorMeanAt(q) + total;
     }
 
     // Standard deviations at eight points from their covariances with all rows, one column each, and their prior
@@ -322,7 +335,7 @@
     const all = (q) => covariances(q, everything)(q, new Float64Array(n));
     return {
       dim, rows: n, block: BLOCK, covariances, meanFrom, deviations, priorAt, std,
-      mean: (q) => meanFrom(all(q)),
+      mean: (q) => meanFrom(all(q), q),
     };
   }
 

@@ -22,7 +22,18 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ..embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Invariants, LatentJet, Linear, Residual
+from ..embeddings import (
+    MLP,
+    Affine,
+    Bottleneck,
+    Embedding,
+    IdentityEmbedding,
+    Invariants,
+    LatentJet,
+    Linear,
+    Normalisation,
+    Residual,
+)
 from ..inference import Posterior
 from ..inference.calibration import Probes
 from ..inference.engines import ClosedForm, Jets, terms_of
@@ -30,7 +41,7 @@ from ..inference.rows import EPSILON
 from ..inference.rows import ROUNDING as VARIANCE_ROUNDING
 from ..inference.solver import Factorised
 from ..kernels import Component, Kernel, Matern, Profile, RationalQuadratic, SquaredExponential
-from ..means import ConstantMean, Mean, ZeroMean
+from ..means import ConstantMean, Mean, NetworkMean, ZeroMean
 from ..operators import Vanishing, identity
 
 # The most bytes for the arrays of one page, before base64 makes them a third larger: enough for a factor of 1,500 rows.
@@ -90,7 +101,7 @@ def pack(posterior: Posterior, most_bytes: int = BYTES) -> tuple[Packed, str]:
         "parts": [{"to": to, "from": begin, "n": n} for (to, n), begin in zip(places, begins)],
         "centre": np.asarray(normalisation.centre).tolist(),
         "scale": np.asarray(normalisation.scale).tolist(),
-        "constant": _prior_mean(posterior.model.mean),
+        "mean": _prior_mean(posterior.model.mean, normalisation, arrays),
         "alpha": arrays.add(np.pad(np.asarray(posterior.alpha), (0, sum(sizes) - len(posterior.alpha)))),
         "components": [
             _component(component, [jet for rows in sections for jet in terms_of(rows[number])], arrays)
@@ -136,11 +147,17 @@ def _sections(posterior: Posterior, probes: Probes | None) -> list[tuple[Jets, .
     return known + found
 
 
-def _prior_mean(mean: Mean) -> float:
+def _prior_mean(mean: Mean, normalisation: Normalisation, arrays: Arrays) -> Packed:
+    """A constant, or a network with the number and the function that it is multiplied by."""
     if type(mean) is ZeroMean:
-        return 0.0
+        return {"constant": 0.0, "network": None}
     if type(mean) is ConstantMean:
-        return float(mean.value)
+        return {"constant": float(mean.value), "network": None}
+    if type(mean) is NetworkMean:
+        if not eqx.tree_equal(mean.normalisation, normalisation):
+            raise NotShownError("the network of the prior mean is over another domain than the kernel")
+        found = {"constant": float(mean.size), "multiplier": _multiplier(mean.multiplier)}
+        return found | {"network": _embedding(mean.network, arrays)}
     raise NotShownError(f"the prior mean {type(mean).__name__} cannot be evaluated in a page")
 
 

@@ -31,9 +31,10 @@ from ..model import ENGINES
 from ..observations import Learned, Observation, check_in_domain, check_observations
 from ..precision import require_float64
 from ..scales import about, constant_part, data_scales, signal_variance, with_tolerance, without_rounding
-from ..shown import Rows, Shown, over
+from ..shown import Rows, Shown, listed, over
 from .curvature import settled
 from .curvature import widened as numbers_widened
+from .interactions import sets_of
 from .journal import Journal, digest_of, fingerprint, recorded
 from .linearising import is_nonlinear
 from .monitor import Callback, Monitor, Step, display
@@ -122,6 +123,8 @@ class Training(Shown):
     - `solver`: the solver of the posterior, `"dense"` or `"iterative"`.
     - `rounds`: what `solve` did, as `Round`s; none after `fit`.
     - `iterations`: the iterations of Newton's method, for nonlinear equations: residual, step, change and evidence.
+    - `sets`: the sets of inputs that act together, if the kernel that was kept is a sum over such sets; their shares of
+      the variance are in `posterior.interactions()`.
 
     !!! example
         ```python
@@ -147,6 +150,7 @@ class Training(Shown):
     solver: str | None = None
     rounds: tuple[Round, ...] = ()
     iterations: tuple[Iteration, ...] = ()
+    sets: tuple[tuple[str, ...], ...] = ()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Training)
@@ -167,6 +171,8 @@ class Training(Shown):
         }
         if self.validated is not None:
             rows["error of fresh values"] = f"{self.validated:.1e}"
+        if self.sets:
+            rows["together"] = listed([" · ".join(own) for own in self.sets if len(own) > 1], most=20) or "no inputs"
         rows["steps"] = f"{len(self.history)}, {self.rejected} rejected; {self.compile_seconds:.1f} s of compilation"
         return f"Training: {self._in_words()}", rows
 
@@ -418,6 +424,7 @@ def fit(
         history=log.history,
         trained_values=plan["trained_values"],
         solver=plan["solver"],
+        sets=sets_of(trained.kernel),
     )
     posterior = replace(posterior, training=report)
     say_how_it_ended(posterior)

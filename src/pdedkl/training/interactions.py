@@ -75,6 +75,15 @@ def interactions(search: Default) -> Sum | None:
     return found if found.sets else None
 
 
+def sets_of(kernel: Kernel) -> tuple[tuple[str, ...], ...]:
+    """The sets of inputs, by name, of a kernel that is a sum over several of them; none if it is another kernel."""
+    if not all(isinstance(part.embedding, IdentityEmbedding) for part in kernel.components):
+        return ()
+    sets = dict.fromkeys(tuple(sorted(group)) for part in kernel.components for group in part.base.groups)
+    names = kernel.names
+    return tuple(tuple(names[i] for i in own) for own in sets) if len(sets) > 1 else ()
+
+
 def _found(search: Default) -> Sum:
     dim = search.domain.dim
     pairs = all_pairs(dim) if dim <= ALL_PAIRS else strongest_pairs(search)

@@ -7,7 +7,8 @@ In a forward problem source and conditions are functions, so nobody needs to cho
 2. *Network*: where much is left, a network learns the problem on fresh points (`networks.py`). If it varies along few
    directions, these start a kernel, which is accurate to many digits. Otherwise the network is the prior mean, and a
    plain kernel is trained on what it leaves.
-3. *More points*: twice as many, and the best kernel so far is trained on.
+3. *More points*: twice as many, and the best kernel so far is trained on. If this gains nothing, all kernels are tried
+   again, with twice as many once more.
 
 The best round has the smallest estimated error, among those whose error bars hold if there are any.
 """
@@ -240,7 +241,12 @@ def _rounds(search: Search) -> None:
         best = search.best
         count *= 2
         mean = best.model.mean if isinstance(best.model.mean, NetworkMean) else None
-        idle = 0 if search.fit("more points", count, search.left, start=best, mean=mean) else idle + 1
+        if idle:
+            # More points alone gain nothing: they may show what another kernel needs.
+            gained = search.fit("explore again", count, search.left, mean=mean, accuracy=search.accuracy / 3)
+        else:
+            gained = search.fit("more points", count, search.left, start=best, mean=mean)
+        idle = 0 if gained else idle + 1
 
 
 def _with_network(search: Search, count: int) -> None:
