@@ -21,6 +21,7 @@ from ..inference.built_in import not_built_in
 from ..inference.calibration import WIDTH, Compared, factor_of
 from ..inference.comparing import clusters, measured, name_inside, some
 from ..inference.joint import joint
+from ..inference.prediction import Prediction
 from ..inference.residuals import error_inside
 from ..inference.rows import prior_mean, values_of_fields
 from ..inference.solver import Factorised
@@ -29,6 +30,7 @@ from ..operators import Operator, same
 from ..scales import responses
 from ..shown import over
 from ..verdicts import ROUNDING, VALUES, Comparison, Verdict
+from .around import around
 from .determined import undetermined
 from .unknowns import variance_by_coefficients
 
@@ -80,6 +82,7 @@ def check(
     `open_questions` are the reasons why `u` is not determined, if they are known already.
     """
     _check_problem(posterior, problem)
+    problem = around(problem, posterior)
     if open_questions is None:
         open_questions = undetermined(problem, posterior.observations, posterior.model.kernel.zero_at)
     fresh = not_built_in(posterior.model.kernel, problem.fresh(n, seed=seed, purpose="check"))
@@ -165,12 +168,27 @@ def error_of_u(posterior: Posterior, points: np.ndarray) -> tuple[float, float]:
     """The size of `u` over the points, and its root mean square error bar relative to that size; the largest of all
     fields."""
     # The error may be large only in a few corners: many points are needed to find them.
-    found = []
-    for of_field in values_of_fields(posterior):
-        u = posterior.predict(points, of_field, batch_size=BATCH)
-        size = float(np.sqrt(np.mean(u.mean**2))) or 1.0
-        found.append((size, float(np.sqrt(np.mean(u.variance))) / size))
-    return max(size for size, _ in found), max(error for _, error in found)
+    fields = values_of_fields(posterior)
+    predicted = [posterior.predict(points, of_field, batch_size=BATCH) for of_field in fields]
+    sizes = sizes_of_fields(posterior, predicted)
+    errors = [float(np.sqrt(np.mean(u.variance))) / size for u, size in zip(predicted, sizes)]
+    return max(sizes), max(errors)
+
+
+def sizes_of_fields(posterior: Posterior, predicted: Sequence[Prediction]) -> list[float]:
+    """The size of each field. One that is as good as zero has none of its own, and gets that of the largest."""
+    own = [float(np.sqrt(np.mean(u.mean**2))) for u in predicted]
+    zero = [
+        size < float(np.sqrt(np.mean(u.variance))) and not _has_values(posterior, of_field)
+        for u, size, of_field in zip(predicted, own, values_of_fields(posterior))
+    ]
+    return [(max(own) if none else size) or 1.0 for size, none in zip(own, zero)]
+
+
+def _has_values(posterior: Posterior, of_field: Operator) -> bool:
+    """Whether values of a field are given that are not zero."""
+    given = [item.values for item in posterior.observations if same(item.operator, of_field)]
+    return any(bool(np.any(np.asarray(values))) for values in given)
 
 
 def _variance(posterior: Posterior, places: np.ndarray) -> float:
@@ -322,7 +340,7 @@ def _inside(
         return ()
     rows = [_some(item, RESIDUALS) for item in fresh]
     fields = values_of_fields(posterior)
-    sizes = [size] if len(fields) == 1 else [_size_of(posterior, operator, places) for operator in fields]
+    sizes = [size] if len(fields) == 1 else sizes_of_fields(posterior, [posterior.predict(places, A) for A in fields])
     found = [_inside_of(posterior, operator, rows, places, own) for operator, own in zip(fields, sizes)]
     return tuple(item for item in found if item is not None)
 
@@ -347,10 +365,6 @@ def _inside_of(
         worst=tuple(places[worst].tolist()),
         worst_error=float(np.sqrt(squares[worst])) / size,
     )
-
-
-def _size_of(posterior: Posterior, operator: Operator, places: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(posterior.predict(places, operator).mean ** 2))) or 1.0
 
 
 def _some(item: Observation, count: int) -> Observation:

@@ -23,6 +23,7 @@ from ..inference import Posterior, condition
 from ..inference.built_in import not_built_in
 from ..inference.conditioning import MATRICES
 from ..inference.iterative import chosen_solver
+from ..inference.linearising import is_nonlinear
 from ..inference.memory import fits, most_that_fit
 from ..kernels import Kernel, Profile
 from ..means import ConstantMean, Mean, NetworkMean, ZeroMean
@@ -32,7 +33,6 @@ from ..precision import require_float64
 from ..scales import about, constant_part, data_scales, signal_variance, with_tolerance, without_rounding
 from ..shown import Rows, Shown, over
 from .journal import Journal, digest_of, fingerprint, recorded
-from .linearising import is_nonlinear
 from .monitor import Callback, Monitor, Step, display
 from .newton import Iteration, Steps, solved
 from .paper import Paper

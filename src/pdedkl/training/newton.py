@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..checking.around import Around
 from ..checking.check import check, judged_by_the_data
 from ..checking.determined import undetermined
 from ..domain import Domain
@@ -32,15 +33,7 @@ from ..equations.nonlinear import as_fields
 from ..equations.numbers import numbers_in
 from ..inference import Posterior, condition
 from ..inference.built_in import not_built_in
-from ..kernels import Kernel
-from ..model import Model
-from ..observations import Observation
-from ..operators.rows import names_in
-from ..scales import exact_levels, signal_variance, with_tolerance
-from . import starts
-from .around import Around
-from .journal import Journal
-from .linearising import (
+from ..inference.linearising import (
     Values,
     bounded,
     change,
@@ -53,10 +46,18 @@ from .linearising import (
     values_of_functions,
     zeros,
 )
+from ..kernels import Kernel
+from ..model import Model
+from ..observations import Observation
+from ..operators.rows import names_in
+from ..scales import exact_levels, signal_variance, with_tolerance
+from . import starts
+from .journal import Journal
 from .monitor import Callback, Monitor
 from .objective import Objective
 from .phases import Trainer
 from .recipes import independent
+from .robust import with_weights
 
 # Iterations with a plain kernel, the number of values it is trained on, and the rounds of training in each.
 LOOKS, LOOKED_AT, ROUNDS = 8, 400, 8
@@ -142,6 +143,20 @@ class Newton:
             if found.change < CONVERGED or stalled or self.trainer.stopped():
                 break
         return found
+
+    def weighted_as(self, trained: Posterior) -> None:
+        """Take the weights that training gave to values which may be far off."""
+        by_name = {item.name: item for item in trained.observations if item.weights is not None}
+        each: list[np.ndarray | None] = []
+        for item in self.data:
+            if (found := by_name.get(item.name)) is None:
+                each.append(None)
+                continue
+            weights = np.ones(len(item))
+            held = item.of_values & trained.model.kernel.zero_at(np.asarray(item.points))
+            weights[~held] = np.asarray(found.weights)
+            each.append(weights)
+        self.data = with_weights(self.data, each)
 
     def polished(self, found: Iterate, fresh: Sequence[Observation]) -> Iterate:
         """The same with smaller tolerances of exact values, as long as fresh residuals fall.
@@ -245,6 +260,7 @@ def solved(
         # Whoever ends this training means all of it.
         if (why := trained.training.stopped) not in (None, OUT_OF_TIME):
             monitor.stopped = why
+        newton.weighted_as(trained)
         found = newton.converge(trained.model, before)
         if newton.moved(before, found.values) < MOVED or trainer.ended() or (left is not None and left <= 1.0):
             break
