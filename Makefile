@@ -8,7 +8,7 @@ PEERS := .venv-peers
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo pictures test test-quick lint types unit fuzz bench bench-core bench-gpu bench-peers bench-quick accuracy accuracy-paper \
-	calibration calibration-quick refinement textbook zoo frontier yardsticks nonlinear lock clean
+	calibration calibration-quick refinement textbook zoo frontier yardsticks nonlinear systems lock clean
 
 # The heat equation in 50 dimensions, from 600 points.
 demo: $(VENV)/ready
@@ -104,9 +104,13 @@ frontier: $(VENV)/ready
 yardsticks: $(VENV)/ready
 	$(RUN) benchmarks/frontier.py --table yardsticks --page docs/benchmarks-yardsticks.md
 
-# Nonlinear equations and systems, three seeds each; called again, it goes on.
+# Nonlinear equations, three seeds each; called again, it goes on.
 nonlinear: $(VENV)/ready
 	$(RUN) benchmarks/nonlinear.py --page docs/benchmarks-nonlinear.md
+
+# Systems of several fields, linear and nonlinear.
+systems: $(VENV)/ready
+	$(RUN) benchmarks/nonlinear.py --table systems --page docs/benchmarks-systems.md
 
 # Chosen points against random ones.
 refinement: $(VENV)/ready

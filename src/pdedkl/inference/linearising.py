@@ -19,7 +19,7 @@ from ..observations import Observation
 from ..operators import Operator, Row
 from ..operators.rows import row_of
 from ..operators.tabulated import Tabulated, tabulated
-from ..scales import data_scales
+from ..scales import data_scales, expected_sizes
 from . import rows
 from .posterior import Posterior
 from .staged import between, cross_of
@@ -27,6 +27,8 @@ from .staged import between, cross_of
 # Iterates with larger numbers have gone astray.
 LARGEST = 1e30
 TINY = 1e-300
+# Terms smaller than this fraction of what their operator makes of functions as large as the fields count as zero.
+NEARLY_ZERO = 1e-2
 # What an equation feels of the change of a row, in units of its largest term, counts this many times at most.
 FELT = 100.0
 # Points whose rows are predicted at once.
@@ -153,10 +155,11 @@ def bounded(data: Sequence[Observation], values: Values) -> bool:
 def sizes(data: Sequence[Observation], values: Values) -> list[float]:
     """The size of the terms of each observation: what its residuals are small in comparison to."""
     # A condition whose values are all zero is as large as a function of the size of the others makes it.
-    usual = data_scales(linear_at(data, values))
+    linear = linear_at(data, values)
+    usual, least = data_scales(linear), NEARLY_ZERO * expected_sizes(linear)
     found = []
-    for item, at in zip(data, values):
-        size = usual[item.noise_name or item.name]
+    for item, at, floor in zip(data, values, least.tolist()):
+        size = max(usual[item.noise_name or item.name], floor)
         if isinstance(item.operator, Nonlinear):
             slopes = np.asarray(linearised(item.operator, np.asarray(item.points), at).slopes)
             size = max(size, *(float(np.sqrt(np.mean(part**2))) for part in (slopes * at).T))
