@@ -8,6 +8,7 @@ import pytest
 
 import pdedkl as pk
 from pdedkl.checking.check import _unseen
+from pdedkl.checking.determined import undetermined
 from pdedkl.verdicts import Comparison
 
 LINE = pk.Domain(x=(0, 1))
@@ -177,3 +178,21 @@ def test_a_field_that_is_zero_has_converged_and_has_no_infinite_errors():
     assert max(errors(posterior, problem, U, V)) < 1e-3
     assert "did not converge" not in " ".join(posterior.verdict.reasons)
     assert posterior.verdict.error_u < 1e-2
+
+
+def test_a_pressure_that_is_given_at_one_point_is_determined():
+    """Slow flow: the equations know the pressure beside larger terms, and rows have noise."""
+    square = pk.Domain(x=[(0, 1)] * 2)
+    x, (u, v, p) = square.coordinates("x"), pk.fields("u", "v", "p")
+    laplacian, corner = pk.Laplacian(x), pk.Dirichlet(p, on=[[0, 0]], value=[0.0])
+    walls = [pk.Dirichlet(f, on=square.boundary(x), value=0.0) for f in (u, v)]
+    equations = [D(x[0]) @ p - laplacian @ u == 1, D(x[1]) @ p - laplacian @ v == 0, D(x[0]) @ u + D(x[1]) @ v == 0]
+    problem = pk.Problem(square, equations=equations, conditions=[*walls, corner])
+    assert undetermined(problem, problem.sample(5, 5)) == ()
+    slipping = [walls[0], pk.Dirichlet(v, on=square.face(x[0], "lower"), value=0.0)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        free = pk.Problem(
+            square, equations=equations, conditions=[*slipping, pk.Dirichlet(p, on=[[0, 0]], value=[0.0])]
+        )
+    assert any("leave" in text and "open" in text for text in undetermined(free, free.sample(5, 5)))
