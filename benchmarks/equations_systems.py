@@ -163,7 +163,7 @@ def maxwell() -> Case:
             *(pk.Initial(f, t, value=exact[f]) for f in (ex, ey, hz)),
         ],
         exact=exact,
-        points=pk.Points(boundary=80, initial=80, source=250),
+        points=pk.Points(boundary=100, initial=120, source=350),
     )
     wanted = dict.fromkeys(("ex", "ey", "hz"), 1e-5)
     return Case("Maxwell's equations, TE mode in a cavity", problem, _of(problem, ex=ex, ey=ey, hz=hz), wanted)

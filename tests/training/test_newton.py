@@ -117,8 +117,9 @@ def test_a_problem_without_a_solution_ends_with_the_best_iterate():
     """`u² = −1`: Newton's method jumps about for ever."""
     stated = problem(U**2 + 1e-3 * (pk.D(X, X) @ U) == -1, silenced=["exact"])
     posterior = fitted(stated, 10)
-    assert posterior.verdict.status != "calibrated"
+    assert posterior.verdict.status == "did not converge" and np.isnan(posterior.verdict.error_u)
     assert "did not converge" in posterior.verdict.reasons[0]
+    assert posterior.check(stated, n=20).status == "did not converge"
     assert np.all(np.isfinite(posterior.predict(stated.interior(5)).mean))
 
 

@@ -104,11 +104,12 @@ def check(
     off = (*off, *more, *unknown, *_widened(posterior), *_unseen(posterior, fresh, within))
     errors_of_u = (error_u, *(item.error for item in comparisons if item.name == VALUES or item.inside))
     cause = "model" if unknown else "rounding" if max(errors_of_u) < ROUNDING else _cause(posterior, fresh, inside)
-    status = "undetermined" if open_questions else "not calibrated" if off else "calibrated"
+    astray = unconverged(posterior)
+    status = "did not converge" if astray else "not calibrated" if off else "calibrated"
     return Verdict(
-        status=status,
-        reasons=(*open_questions, *off, *outliers(posterior)),
-        error_u=error_u,
+        status="undetermined" if open_questions else status,
+        reasons=(*open_questions, *astray, *off, *outliers(posterior)),
+        error_u=math.nan if astray else error_u,
         ruled_by=cause,
         advice="" if open_questions else ADVICE[cause],
         compared_with="nothing" if posterior.calibration is None else posterior.calibration.source,
@@ -136,16 +137,32 @@ def judged_by_the_data(posterior: Posterior, open_questions: Sequence[str]) -> V
         else ()
     )
     off = (*off, *more)
+    astray = unconverged(posterior)
     status = "unchecked" if posterior.calibration is None else "not calibrated" if off else "calibrated"
+    status = "did not converge" if astray else status
     pairs = zip(posterior.observations, posterior.left_out(), posterior.left_out_clusters())
     comparisons = tuple(_left_out(posterior, item, both, widened, size) for item, *both in pairs if len(item) > 1)
     return Verdict(
         status="undetermined" if open_questions else status,
-        reasons=(*open_questions, *off, *outliers(posterior)),
-        error_u=error_u,
+        reasons=(*open_questions, *astray, *off, *outliers(posterior)),
+        error_u=math.nan if astray else error_u,
         advice=KEEP_BACK,
         compared_with="nothing" if posterior.calibration is None else posterior.calibration.source,
         comparisons=comparisons,
+    )
+
+
+def unconverged(posterior: Posterior) -> tuple[str, ...]:
+    """A sentence if Newton's method ended far from a solution: what a linearisation says of errors holds near one."""
+    training = posterior.training
+    if training is None or training.converged:
+        return ()
+    best = min(training.iterations, key=lambda item: item.residual)
+    return (
+        f"Newton's method did not converge in {len(training.iterations)} iterations: the last one still changed the "
+        f"solution by {training.iterations[-1].change:.1e}, and this is the iterate with the smallest residual, "
+        f"{best.residual:.1e} of its terms. Start nearer with start=function of the point, solve it first with easier "
+        "numbers, continuation={'nu': [0.1, 0.03]}, or add points.",
     )
 
 

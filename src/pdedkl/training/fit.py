@@ -119,6 +119,7 @@ class Training(Shown):
     - `solver`: the solver of the posterior, `"dense"` or `"iterative"`.
     - `rounds`: what `solve` did, as `Round`s; none after `fit`.
     - `iterations`: the iterations of Newton's method, for nonlinear equations: residual, step, change and evidence.
+    - `converged`: whether these ended at a solution.
 
     !!! example
         ```python
@@ -144,6 +145,7 @@ class Training(Shown):
     solver: str | None = None
     rounds: tuple[Round, ...] = ()
     iterations: tuple[Iteration, ...] = ()
+    converged: bool = True
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Training)
