@@ -170,8 +170,8 @@ class Training(Shown):
         return f"Training: {self._in_words()}", rows
 
     def table(self) -> str:
-        """The rounds of `solve`, if there were any; the kernels that were tried, and their objectives. A star marks the
-        one that was kept.
+        """The rounds of `solve` and the iterations of Newton's method, if there were any; the kernels that were tried,
+        and their objectives. A star marks the one that was kept.
 
         **Arguments:** none.
 
@@ -189,6 +189,12 @@ class Training(Shown):
             for number, item in enumerate(self.rounds, 1):
                 facts = f"{number:<7}{item.values:>7}{item.error:>12.1e}{item.seconds:>9.0f}  {item.status:<16}"
                 lines.append(facts + item.kernel)
+            lines.append("")
+        if self.iterations:
+            lines.append(f"{'linearisation':<16}{'residual':>10}{'step':>8}{'change':>10}{'objective':>12}")
+            for item in self.iterations:
+                facts = f"{item.phase:<16}{item.residual:>10.1e}{item.step:>8.3g}{item.change:>10.1e}"
+                lines.append(f"{facts}{item.objective:>12.1f}")
             lines.append("")
         lines.append(f"{'kernel':<32}{'objective':>12}")
         for name, value in self.candidates:
@@ -317,10 +323,9 @@ def fit(
             engine=engine,
             solver=solver,
             trained_values=trained_values,
-            callbacks=callbacks,
-            progress=progress,
+            progress=False,
         )
-        steps = Steps(start, continuation, seconds, callbacks, calibrate is not False, seed, solver)
+        steps = Steps(start, continuation, seconds, callbacks, calibrate is not False, seed, solver, progress)
         posterior = solved(linear, problem, domain, given, steps)
         say_how_it_ended(posterior)
         return posterior

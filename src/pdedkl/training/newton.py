@@ -53,7 +53,7 @@ from ..operators.rows import names_in
 from ..scales import exact_levels, signal_variance, with_tolerance
 from . import starts
 from .journal import Journal
-from .monitor import Callback, Monitor
+from .monitor import Callback, Monitor, display
 from .objective import Objective
 from .phases import Trainer
 from .recipes import independent
@@ -172,6 +172,14 @@ class Newton:
             each.append(weights)
         self.data = with_weights(self.data, each)
 
+    def _show(self, item: Iteration, model: Model) -> None:
+        """An iteration in the progress display, as a step of its own."""
+        number, noise = len(self.history), {name: float(level) for name, level in model.noise().items()}
+        text = (
+            f"{self.name}, {item.phase}: residual {item.residual:.1e}, step {item.step:.3g}, change {item.change:.1e}"
+        )
+        self.trainer.monitor.report(text, number, number, item.objective, item.change, noise)
+
     def polished(self, found: Iterate, fresh: Sequence[Observation]) -> Iterate:
         """The same with smaller tolerances of exact values, as long as fresh residuals fall.
 
@@ -232,6 +240,7 @@ class Newton:
             residual = misfit(self.data, values, scale)
         found = Iterate(values, posterior, residual, change(self.data, old, new, scale))
         self.history.append(Iteration(phase, residual, length, found.change, float(posterior.objective)))
+        self._show(self.history[-1], model)
         # What is returned if iterations do not end is the posterior, which has made the whole step.
         whole = misfit(self.data, new, scale)
         if self.best is None or whole <= self.best.residual:
@@ -249,12 +258,20 @@ class Steps(NamedTuple):
     calibrate: bool = True
     seed: int = 0
     solver: str = "auto"
+    progress: bool | None = False
 
 
 def solved(
     fit_linear: Callable[..., Posterior], problem: Any, domain: Domain, data: Sequence[Observation], steps: Steps
 ) -> Posterior:
     """The posterior of a nonlinear problem. `fit_linear(problem, data)` trains a model on linear data."""
+    with display(steps.progress) as shown:
+        return _solved(fit_linear, problem, domain, data, steps._replace(callbacks=(*steps.callbacks, *shown)))
+
+
+def _solved(
+    fit_linear: Callable[..., Posterior], problem: Any, domain: Domain, data: Sequence[Observation], steps: Steps
+) -> Posterior:
     begin = time.monotonic()
     monitor = Monitor(callbacks=tuple(steps.callbacks), allowed=steps.seconds)
     trainer = Trainer(Journal(None, ""), monitor)
@@ -278,7 +295,7 @@ def solved(
             # The verdict on a linearisation is not that on the solution.
             warnings.simplefilter("ignore")
             stated = problem if isinstance(problem, Domain) else Around(problem, linear)
-            trained = fit_linear(stated, linear, calibrate=False, seconds=left)
+            trained = fit_linear(stated, linear, calibrate=False, seconds=left, callbacks=steps.callbacks)
         # Whoever ends this training means all of it.
         if (why := trained.training.stopped) not in (None, OUT_OF_TIME):
             monitor.stopped = why
