@@ -192,9 +192,9 @@ class Training(Shown):
             lines.append("")
         if self.iterations:
             lines.append(f"{'linearisation':<16}{'residual':>10}{'step':>8}{'change':>10}{'objective':>12}")
-            for item in self.iterations:
-                facts = f"{item.phase:<16}{item.residual:>10.1e}{item.step:>8.3g}{item.change:>10.1e}"
-                lines.append(f"{facts}{item.objective:>12.1f}")
+            for it in self.iterations:
+                facts = f"{it.phase:<16}{it.residual:>10.1e}{it.step:>8.3g}{it.change:>10.1e}{it.objective:>12.1f}"
+                lines.append(facts)
             lines.append("")
         lines.append(f"{'kernel':<32}{'objective':>12}")
         for name, value in self.candidates:
