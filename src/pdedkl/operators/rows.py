@@ -31,6 +31,27 @@ class Weight(AbstractCoefficient):
         return "w"
 
 
+class Nothing(Operator):
+    """`u ↦ 0`, a row that a process does not enter: none of its covariances is computed."""
+
+    @property
+    def order(self) -> int:
+        return 0
+
+    @property
+    def layout(self) -> None:
+        return None
+
+    def __call__(self, u: Field) -> Field:
+        return lambda q: jnp.zeros(())
+
+    def symbol(self, q: Array) -> Symbol:
+        return Symbol()
+
+    def __str__(self) -> str:
+        return "0"
+
+
 class Row(InFull, Operator):
     """`Σ_a A_a u_a`, with an operator `A_a` for each field `u_a` that it contains.
 
@@ -68,7 +89,7 @@ class Row(InFull, Operator):
     def seen_by(self, weights: Mapping[str, Array | None]) -> Operator:
         """`Σ_a w_a A_a`, what the row is on a process that enters each field with a weight; `None` is the weight one.
 
-        It is zero for a process that enters none of its fields.
+        It is `Nothing` for a process that enters none of its fields.
         """
         parts = [
             operator if (w := weights[name]) is None else scale(Weight(w), operator)
@@ -76,7 +97,7 @@ class Row(InFull, Operator):
             if name in weights
         ]
         if not parts:
-            return 0.0 * values
+            return Nothing()
         return parts[0] if len(parts) == 1 else add(*parts)
 
     def __str__(self) -> str:
