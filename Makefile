@@ -8,7 +8,7 @@ PEERS := .venv-peers
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo pictures test test-quick lint types unit fuzz bench bench-core bench-gpu bench-peers bench-quick accuracy accuracy-paper \
-	calibration calibration-quick refinement textbook zoo frontier yardsticks nonlinear inverse lock clean
+	calibration calibration-quick refinement textbook zoo frontier yardsticks nonlinear systems inverse lock clean
 
 # The heat equation in 50 dimensions, from 600 points.
 demo: $(VENV)/ready
@@ -108,9 +108,13 @@ yardsticks: $(VENV)/ready
 inverse: $(VENV)/ready
 	$(RUN) benchmarks/inverse.py --page docs/benchmarks-inverse.md
 
-# Nonlinear equations and systems, three seeds each; called again, it goes on.
+# Nonlinear equations, three seeds each; called again, it goes on.
 nonlinear: $(VENV)/ready
 	$(RUN) benchmarks/nonlinear.py --page docs/benchmarks-nonlinear.md
+
+# Systems of several fields, linear and nonlinear.
+systems: $(VENV)/ready
+	$(RUN) benchmarks/nonlinear.py --table systems --page docs/benchmarks-systems.md
 
 # Chosen points against random ones.
 refinement: $(VENV)/ready

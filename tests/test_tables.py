@@ -171,7 +171,7 @@ def table_of(folder, columns, kind="csv"):
 @pytest.mark.parametrize("older", [False, True])
 def test_columns_are_called_what_coordinates_are_called_in_python(tmp_path, kind, older):
     columns = dict(zip(OLD, NEW.values())) if older else NEW
-    found = measurements(table_of(tmp_path, columns, kind), SPACE)
+    (found,) = measurements(table_of(tmp_path, columns, kind), SPACE)
     np.testing.assert_array_equal(found.points, [[0.1, 0.3, 0.5], [0.2, 0.4, 0.6]])
     np.testing.assert_array_equal(found.values, [1.0, 2.0])
 

@@ -10,7 +10,7 @@ constant takes up. So training sees `u` without this constant, and all other val
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import equinox as eqx
 import jax
@@ -21,9 +21,9 @@ from jaxtyping import Array, Float
 from .compilation import compiled_quickly
 from .means import Mean, ZeroMean, observed_mean
 from .observations import Learned, Observation
-from .operators import Operator, parameters_of
+from .operators import Operator, Row, parameters_of
 from .operators.base import Identity
-from .operators.rows import by_field
+from .operators.rows import by_field, names_in
 
 # Each observation implies a size of `u`. Values count as zero up to rounding if their implied size is smaller than the
 # largest one by this factor. Examples are `sin(πx)` at `x = 1` and the Laplacian of a harmonic function.
@@ -105,8 +105,22 @@ def data_scales(observations: Sequence[Observation]) -> dict[str, float]:
         return sizes
     if not any(sizes.values()):
         return dict.fromkeys(sizes, 1.0)
-    expected = np.sqrt(signal_variance(observations)) * responses(observations)
+    expected = expected_sizes(observations)
     return {name: sizes[name] or float(np.max(expected[members])) for name, members in groups.items()}
+
+
+def expected_sizes(observations: Sequence[Observation]) -> np.ndarray:
+    """The size of each operator applied to smooth functions as large as the fields."""
+    overall, names = float(np.sqrt(signal_variance(observations))), names_in([item.operator for item in observations])
+    if not names:
+        return overall * responses(observations)
+    return responses(observations, {name: size_of_field(name, observations) or overall for name in names})
+
+
+def size_of_field(name: str, observations: Sequence[Observation]) -> float:
+    """The root mean square of the values of a field; zero if none are given."""
+    of_it = [o for o in observations if o.of_values and isinstance(o.operator, Row) and o.operator.names == (name,)]
+    return float(np.sqrt(np.mean(np.concatenate([np.asarray(o.values) for o in of_it]) ** 2))) if of_it else 0.0
 
 
 def conditions(observations: Sequence[Observation]) -> list[int]:
@@ -160,16 +174,22 @@ def _size(values: np.ndarray) -> float:
     return spread if spread > 1e-12 * largest else largest
 
 
-def responses(observations: Sequence[Observation]) -> np.ndarray:
-    """The size of each operator applied to a function of size one that varies once over the box of all points."""
+def responses(observations: Sequence[Observation], fields: Mapping[str, float] | None = None) -> np.ndarray:
+    """The size of each operator applied to a function of size one that varies once over the box of all points.
+
+    Fields may have sizes of their own.
+    """
     points = np.concatenate([np.asarray(item.points) for item in observations])
     lower, upper = points.min(axis=0), points.max(axis=0)
     half = np.where(upper > lower, 0.5 * (upper - lower), 1.0)
     waves = np.random.default_rng(0).normal(size=(FUNCTIONS, len(half))) / np.sqrt(len(half)) / half
     some = [np.asarray(item.points)[np.linspace(0, len(item) - 1, PLACES).astype(int)] for item in observations]
     # Fields are independent, so the squares of their parts add.
-    parts = [tuple(by_field(item.operator, ()).values()) for item in observations]
-    found = [float(np.sqrt(sum(float(_response(A, q, waves)) ** 2 for A in each))) for each, q in zip(parts, some)]
+    size = lambda name: 1.0 if fields is None else fields[name]
+    found = [
+        float(np.sqrt(sum((size(name) * float(_response(A, q, waves))) ** 2 for name, A in parts.items())))
+        for parts, q in zip((by_field(item.operator, ()) for item in observations), some)
+    ]
     return np.maximum(found, np.finfo(float).tiny)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from .shown import Written
 
-STATUSES = ("calibrated", "not calibrated", "undetermined", "unchecked")
+STATUSES = ("calibrated", "not calibrated", "undetermined", "did not converge", "unchecked")
 CAUSES = ("rounding", "noise", "points", "model")
 
 # What is compared: fresh values of `u`, or errors of `u` inside that are estimated from residuals.
@@ -100,7 +100,8 @@ class Verdict(Written):
     **Arguments:**
 
     - `status`: `"calibrated"`, if fresh values are where the error bars say; `"not calibrated"`, if they are not;
-      `"undetermined"`, if what was given does not determine `u`; `"unchecked"`, if nothing was compared.
+      `"undetermined"`, if what was given does not determine `u`; `"did not converge"`, if Newton's method found no
+      solution of a nonlinear equation; `"unchecked"`, if nothing was compared.
     - `reasons`: sentences that say why, and what to do.
     - `error_u`: the estimated error of `u` inside, relative to its size (not relative where `u` is zero); NaN if
       unchecked.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 import quick
 
 from pdedkl.cli import main
@@ -65,10 +64,16 @@ problem = pk.Problem(domain, equations=[pk.D(x, x) @ u + u**3 == 1.0], condition
 """
 
 
-def test_equations_of_fields_are_refused_with_what_to_do(tmp_path, capsys):
+def test_a_nonlinear_equation_is_solved_reported_and_predicted(tmp_path, capsys):
     (tmp_path / "mine.py").write_text(EQUATIONS)
-    with pytest.raises(SystemExit) as stopped:
-        main(["solve", str(tmp_path / "mine.py"), "--out", str(tmp_path / "none")])
-    said = " ".join(capsys.readouterr().err.split())
-    assert stopped.value.code and "in Python with fit(problem, problem.sample())" in said
-    assert not (tmp_path / "none").exists()
+    run = tmp_path / "run"
+    main(["solve", str(tmp_path / "mine.py"), "--out", str(run), "--model", "gp", "--source", "15"])
+    said = capsys.readouterr().out
+    assert "Newton's method" in said and "iteration 1" in said
+    found = json.loads((run / "metrics.json").read_text())
+    assert found["iterations"][-1]["residual"] < 1e-6 and found["n_f"] == 15 and found["parts"] == ["u", "f"]
+    page = (run / "report.html").read_text()
+    assert "<h2>Newton's method</h2>" in page and "explorer-data" in page
+    (tmp_path / "places.csv").write_text("x\n0.25\n0.5\n")
+    main(["predict", str(run), str(tmp_path / "places.csv"), "-o", str(tmp_path / "u.csv")])
+    assert (tmp_path / "u.csv").read_text().splitlines()[0] == "x,u,u_std"

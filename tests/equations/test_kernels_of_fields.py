@@ -9,6 +9,7 @@ import pytest
 import pdedkl as pk
 from pdedkl.equations import compiled_term
 from pdedkl.inference.engines import engine_of
+from pdedkl.inference.staged import filled_system
 from pdedkl.operators.tabulated import tabulated
 from pdedkl.training.objective import Objective, value_and_gradient
 
@@ -218,3 +219,19 @@ def test_predictions_of_several_fields_need_a_field():
     with pytest.raises(ValueError, match="give one of u, v, p"):
         posterior.mean(jnp.zeros(3))
     assert "u, v, p" in repr(posterior)
+
+
+def test_rows_that_a_component_does_not_enter_cost_nothing():
+    """Their jets have no parts, and the matrices of the component do not contain them."""
+    data = [
+        pk.Observation(ROWS["divergence"], points(12, 3), np.ones(12), noise=0.1),
+        pk.Observation(P, points(9, 4), np.ones(9), noise=0.1),
+    ]
+    independent = pk.ard(DOMAIN).of(U) + pk.ard(DOMAIN).of(V) + pk.ard(DOMAIN, lengthscale=0.6).of(P)
+    system = filled_system(pk.Model(independent, data), data)[0]
+    assert [part.sections[0].z.shape[0] for part in system.parts] == [12, 12, 10] and len(system.parts[0].sections) == 1
+    objective = Objective(pk.Model(independent, data), data)
+    value, gradient, _ = value_and_gradient(objective, objective.start())
+    one = jax.value_and_grad(lambda x: objective.value(x)[0])(objective.start())
+    np.testing.assert_allclose(float(value), float(one[0]), rtol=1e-10)
+    np.testing.assert_allclose(gradient, one[1], rtol=1e-8, atol=1e-10)

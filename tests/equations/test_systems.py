@@ -8,6 +8,7 @@ import pytest
 
 import pdedkl as pk
 from pdedkl.checking.check import _unseen
+from pdedkl.checking.determined import undetermined
 from pdedkl.verdicts import Comparison
 
 LINE = pk.Domain(x=(0, 1))
@@ -143,3 +144,55 @@ def test_fields_without_an_equation_are_named():
         )
     with pytest.warns(pk.ProblemWarning, match="2 fields, u, v, and 1 equations: v may be free"):
         pk.Problem(LINE, equations=[D(X) @ U + V == 1], conditions=[pk.Dirichlet(U, on=ENDS, value=0.0)])
+
+
+def test_an_equation_with_a_known_part_is_a_row():
+    """`u'' + 1 = 0`: what is known belongs on the right-hand side, also in a condition."""
+    a = pk.Coefficient(lambda q: 1 + q[0], name="a")
+    problem = pk.Problem(
+        LINE,
+        equations=[a * (D(X, X) @ U + 1) / 2 - a == 3],
+        conditions=[
+            pk.Dirichlet(U - 2, on=LINE.face(X, "lower"), value=1.0),
+            pk.Dirichlet(U + a, on=[[1.0]], value=[1.0]),
+        ],
+    )
+    lower, upper, inside = problem.statements
+    assert [s.operator.order for s in problem.statements] == [0, 0, 2] and problem.sample(source=3, boundary=1)
+    q = jnp.asarray([0.5])
+    assert float(inside.value(q)) == 3.75 and float(lower.value(q)) == 3.0 and upper.value.tolist() == [-1.0]
+    unknown = U + pk.Parameter("k", 1.0)
+    with pytest.raises(ValueError, match="unknown number k"):
+        pk.Problem(LINE, equations=[unknown == 1], conditions=[pk.Dirichlet(U, on=ENDS, value=0.0)])
+
+
+def test_a_field_that_is_zero_has_converged_and_has_no_infinite_errors():
+    """`−u'' + u³ + v = f`, `−v'' + u v = 0` with `v = 0`."""
+    problem = pk.Problem(
+        LINE,
+        equations=[-(D(X, X) @ U) + U**3 + V == (lambda q: 4 * SIN(q) + SIN(q) ** 3), -(D(X, X) @ V) + U * V == 0],
+        conditions=[pk.Dirichlet(U, on=ENDS, value=SIN), pk.Dirichlet(V, on=ENDS, value=0.0)],
+        exact={U: SIN, V: lambda q: 0.0 * q[0]},
+    )
+    posterior = fitted(problem, 15, 2)
+    assert max(errors(posterior, problem, U, V)) < 1e-3
+    assert "did not converge" not in " ".join(posterior.verdict.reasons)
+    assert posterior.verdict.error_u < 1e-2
+
+
+def test_a_pressure_that_is_given_at_one_point_is_determined():
+    """Slow flow: the equations know the pressure beside larger terms, and rows have noise."""
+    square = pk.Domain(x=[(0, 1)] * 2)
+    x, (u, v, p) = square.coordinates("x"), pk.fields("u", "v", "p")
+    laplacian, corner = pk.Laplacian(x), pk.Dirichlet(p, on=[[0, 0]], value=[0.0])
+    walls = [pk.Dirichlet(f, on=square.boundary(x), value=0.0) for f in (u, v)]
+    equations = [D(x[0]) @ p - laplacian @ u == 1, D(x[1]) @ p - laplacian @ v == 0, D(x[0]) @ u + D(x[1]) @ v == 0]
+    problem = pk.Problem(square, equations=equations, conditions=[*walls, corner])
+    assert undetermined(problem, problem.sample(5, 5)) == ()
+    slipping = [walls[0], pk.Dirichlet(v, on=square.face(x[0], "lower"), value=0.0)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        free = pk.Problem(
+            square, equations=equations, conditions=[*slipping, pk.Dirichlet(p, on=[[0, 0]], value=[0.0])]
+        )
+    assert any("leave" in text and "open" in text for text in undetermined(free, free.sample(5, 5)))

@@ -20,9 +20,10 @@ import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MODEL = files("pdedkl.reports").joinpath("model.js").read_text("utf-8")
-# Mean and standard deviation at points, for a packed posterior.
-VALUES = """({data, arrays, points}) => {
+# Mean and standard deviation at points, for a packed posterior and the number of a field.
+VALUES = """({data, arrays, points, field}) => {
     const model = pdedklModel(data, arrays);
+    model.show(field || 0);
     return {mean: points.map(model.mean), std: points.map(model.std)};
 }"""
 

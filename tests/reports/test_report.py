@@ -61,7 +61,7 @@ def test_results_hold_what_metrics_json_needs(posterior, results):
         assert found[key] is not None, key
     assert found["error_u"] < found["line_u"] < found["constant_u"]
     unknown = reports.evaluate(posterior, models.problem(exact=None, source=None), n=8)
-    assert unknown.u_truth is None and set(unknown.metrics()) == {"clamped_u", "clamped_f"}
+    assert unknown.fields[0].truth is None and set(unknown.metrics()) == {"parts", "clamped_u", "clamped_f"}
 
 
 def test_pictures_are_legible_and_leave_settings_alone(shown, tmp_path):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import pdedkl as pk
+from pdedkl.inference.linearising import linear_at, values_of, zeros
 from pdedkl.training.journal import Journal
-from pdedkl.training.linearising import linear_at, values_of, zeros
 from pdedkl.training.monitor import Monitor
 from pdedkl.training.newton import Newton
 from pdedkl.training.phases import Trainer
@@ -117,8 +117,9 @@ def test_a_problem_without_a_solution_ends_with_the_best_iterate():
     """`u² = −1`: Newton's method jumps about for ever."""
     stated = problem(U**2 + 1e-3 * (pk.D(X, X) @ U) == -1, silenced=["exact"])
     posterior = fitted(stated, 10)
-    assert posterior.verdict.status != "calibrated"
+    assert posterior.verdict.status == "did not converge" and np.isnan(posterior.verdict.error_u)
     assert "did not converge" in posterior.verdict.reasons[0]
+    assert posterior.check(stated, n=20).status == "did not converge"
     assert np.all(np.isfinite(posterior.predict(stated.interior(5)).mean))
 
 
@@ -193,3 +194,45 @@ def test_no_network_is_tried_for_a_nonlinear_equation_and_rounds_have_no_files(t
     assert not networks.applies(cubic(), ())
     search = solving.Search(cubic(), (), 1e-3, None, 0, tmp_path / "checkpoint", ())
     assert search.checkpoint_of("round-1") is None
+
+
+def test_values_that_are_far_off_count_less():
+    """Sensors in place of conditions, two of them wrong: the weights of the training are those of the posterior."""
+    places = np.linspace(0.02, 0.98, 15)[:, None]
+    values = np.array([float(EXACT(q)) for q in places]) + 1e-3 * np.random.default_rng(0).normal(size=15)
+    values[[4, 11]] += (2.0, -3.0)
+    stated = pk.Problem(
+        LINE,
+        equations=[-(pk.D(X, X) @ U) + U**3 == (lambda q: -D2(q) + EXACT(q) ** 3)],
+        conditions=[pk.Sensors(U, places, values, noise="robust")],
+        exact=EXACT,
+        silenced=["exact"],
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        posterior = pk.fit(stated, stated.sample(source=20), model="gp", progress=False)
+    assert error_of(posterior, stated) < 5e-3
+    weights = np.asarray(next(item.weights for item in posterior.observations if item.weights is not None))
+    assert set(np.flatnonzero(weights < 0.05)) == {4, 11}
+
+
+def test_a_solution_that_is_zero_has_converged_and_has_no_infinite_errors():
+    stated = pk.Problem(
+        LINE,
+        equations=[-(pk.D(X, X) @ U) + U**3 == 0],
+        conditions=[pk.Dirichlet(U, on=LINE.boundary(X), value=0.0)],
+    )
+    posterior = fitted(stated, 10, start=lambda q: 0.3 * jnp.sin(jnp.pi * q[0]))
+    assert "did not converge" not in " ".join(posterior.verdict.reasons)
+    assert np.max(np.abs(posterior.predict(stated.interior(20)).mean)) < 1e-3
+    assert np.isfinite(posterior.verdict.error_u) and posterior.training.iterations[-1].change < 1e-3
+
+
+def test_a_posterior_is_checked_against_the_equation_itself():
+    stated = cubic()
+    posterior = fitted(stated)
+    verdict = posterior.check(stated, n=50)
+    assert verdict.status == posterior.verdict.status
+    assert {c.name for c in verdict.comparisons} >= {"-∂²u/∂x² + u³"}
+    with pytest.raises(ValueError, match="give the problem that was solved"):
+        posterior.check(problem(-(pk.D(X, X) @ U) + U**5 == 0, silenced=["exact"]))

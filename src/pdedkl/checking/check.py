@@ -22,6 +22,7 @@ from ..inference.calibration import WIDTH, Compared, factor_of
 from ..inference.comparing import clusters, measured, name_inside, some
 from ..inference.estimates import with_estimates
 from ..inference.joint import joint
+from ..inference.prediction import Prediction
 from ..inference.residuals import error_inside
 from ..inference.rows import prior_mean, values_of_fields
 from ..inference.solver import Factorised
@@ -30,6 +31,7 @@ from ..operators import Operator, same
 from ..scales import responses
 from ..shown import over
 from ..verdicts import ROUNDING, VALUES, Comparison, Verdict
+from .around import around
 from .determined import undetermined
 
 # Points inside over which the error of `u` is estimated, and how many are computed at once.
@@ -80,6 +82,7 @@ def check(
     `open_questions` are the reasons why `u` is not determined, if they are known already.
     """
     _check_problem(posterior, problem)
+    problem = around(problem, posterior)
     if open_questions is None:
         open_questions = undetermined(problem, posterior.observations, posterior.model.kernel.zero_at)
     fresh = not_built_in(posterior.model.kernel, problem.fresh(n, seed=seed, purpose="check"))
@@ -101,11 +104,12 @@ def check(
     off = (*off, *more, *unknown, *_widened(posterior), *_unseen(posterior, fresh, within))
     errors_of_u = (error_u, *(item.error for item in comparisons if item.name == VALUES or item.inside))
     cause = "model" if unknown else "rounding" if max(errors_of_u) < ROUNDING else _cause(posterior, fresh, inside)
-    status = "undetermined" if open_questions else "not calibrated" if off else "calibrated"
+    astray = unconverged(posterior)
+    status = "did not converge" if astray else "not calibrated" if off else "calibrated"
     return Verdict(
-        status=status,
-        reasons=(*open_questions, *off, *_open_numbers(posterior), *outliers(posterior)),
-        error_u=error_u,
+        status="undetermined" if open_questions else status,
+        reasons=(*open_questions, *astray, *off, *_open_numbers(posterior), *outliers(posterior)),
+        error_u=math.nan if astray else error_u,
         ruled_by=cause,
         advice="" if open_questions else ADVICE[cause],
         compared_with="nothing" if posterior.calibration is None else posterior.calibration.source,
@@ -133,16 +137,32 @@ def judged_by_the_data(posterior: Posterior, open_questions: Sequence[str]) -> V
         else ()
     )
     off = (*off, *more)
+    astray = unconverged(posterior)
     status = "unchecked" if posterior.calibration is None else "not calibrated" if off else "calibrated"
+    status = "did not converge" if astray else status
     pairs = zip(posterior.observations, posterior.left_out(), posterior.left_out_clusters())
     comparisons = tuple(_left_out(posterior, item, both, widened, size) for item, *both in pairs if len(item) > 1)
     return Verdict(
         status="undetermined" if open_questions else status,
-        reasons=(*open_questions, *off, *_open_numbers(posterior), *outliers(posterior)),
-        error_u=error_u,
+        reasons=(*open_questions, *astray, *off, *_open_numbers(posterior), *outliers(posterior)),
+        error_u=math.nan if astray else error_u,
         advice=KEEP_BACK,
         compared_with="nothing" if posterior.calibration is None else posterior.calibration.source,
         comparisons=comparisons,
+    )
+
+
+def unconverged(posterior: Posterior) -> tuple[str, ...]:
+    """A sentence if Newton's method ended far from a solution: what a linearisation says of errors holds near one."""
+    training = posterior.training
+    if training is None or training.converged:
+        return ()
+    best = min(training.iterations, key=lambda item: item.residual)
+    return (
+        f"Newton's method did not converge in {len(training.iterations)} iterations: the last one still changed the "
+        f"solution by {training.iterations[-1].change:.1e}, and this is the iterate with the smallest residual, "
+        f"{best.residual:.1e} of its terms. Start nearer with start=function of the point, solve it first with easier "
+        "numbers, continuation={'nu': [0.1, 0.03]}, or add points.",
     )
 
 
@@ -165,12 +185,27 @@ def error_of_u(posterior: Posterior, points: np.ndarray) -> tuple[float, float]:
     """The size of `u` over the points, and its root mean square error bar relative to that size; the largest of all
     fields."""
     # The error may be large only in a few corners: many points are needed to find them.
-    found = []
-    for of_field in values_of_fields(posterior):
-        u = posterior.predict(points, of_field, batch_size=BATCH)
-        size = float(np.sqrt(np.mean(u.mean**2))) or 1.0
-        found.append((size, float(np.sqrt(np.mean(u.variance))) / size))
-    return max(size for size, _ in found), max(error for _, error in found)
+    fields = values_of_fields(posterior)
+    predicted = [posterior.predict(points, of_field, batch_size=BATCH) for of_field in fields]
+    sizes = sizes_of_fields(posterior, predicted)
+    errors = [float(np.sqrt(np.mean(u.variance))) / size for u, size in zip(predicted, sizes)]
+    return max(sizes), max(errors)
+
+
+def sizes_of_fields(posterior: Posterior, predicted: Sequence[Prediction]) -> list[float]:
+    """The size of each field. One that is as good as zero has none of its own, and gets that of the largest."""
+    own = [float(np.sqrt(np.mean(u.mean**2))) for u in predicted]
+    zero = [
+        size < float(np.sqrt(np.mean(u.variance))) and not _has_values(posterior, of_field)
+        for u, size, of_field in zip(predicted, own, values_of_fields(posterior))
+    ]
+    return [(max(own) if none else size) or 1.0 for size, none in zip(own, zero)]
+
+
+def _has_values(posterior: Posterior, of_field: Operator) -> bool:
+    """Whether values of a field are given that are not zero."""
+    given = [item.values for item in posterior.observations if same(item.operator, of_field)]
+    return any(bool(np.any(np.asarray(values))) for values in given)
 
 
 def _variance(posterior: Posterior, places: np.ndarray) -> float:
@@ -330,7 +365,7 @@ def _inside(
         return ()
     rows = [_some(item, RESIDUALS) for item in fresh]
     fields = values_of_fields(posterior)
-    sizes = [size] if len(fields) == 1 else [_size_of(posterior, operator, places) for operator in fields]
+    sizes = [size] if len(fields) == 1 else sizes_of_fields(posterior, [posterior.predict(places, A) for A in fields])
     found = [_inside_of(posterior, operator, rows, places, own) for operator, own in zip(fields, sizes)]
     return tuple(item for item in found if item is not None)
 
@@ -355,10 +390,6 @@ def _inside_of(
         worst=tuple(places[worst].tolist()),
         worst_error=float(np.sqrt(squares[worst])) / size,
     )
-
-
-def _size_of(posterior: Posterior, operator: Operator, places: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(posterior.predict(places, operator).mean ** 2))) or 1.0
 
 
 def _some(item: Observation, count: int) -> Observation:

@@ -46,6 +46,9 @@ NOISE = 1e-4
 # `u` is not determined if its standard deviation, relative to the prior, is above the first number and this many times
 # what it would be with values on all faces; or if it is above the second number.
 OPEN, TIMES, VAST = 5e-4, 10.0, 3e-2
+# A field that its equations know only beside larger terms, such as a pressure, is uncertain by the noise of the rows.
+# It is determined if rows with this fraction of the noise leave less than the second fraction of what these leave.
+LESS_NOISE, FALLS = 0.1, 0.5
 
 # Values on a face stand for all of it if they are spread over this fraction of its width.
 COVERED = 0.4
@@ -208,7 +211,11 @@ def _left_open(domain: Domain, stated: Rows, places: np.ndarray, dense: bool = T
         of_field = value_of(name) if fields else identity
         left, with_faces = left_of_u(domain, stated, faces, places, of_field, fields)
         many_times = left > TIMES * with_faces
-        if (left > VAST or (left > OPEN and many_times)) if dense else (left > VAST and many_times):
+        is_open = (left > VAST or (left > OPEN and many_times)) if dense else (left > VAST and many_times)
+        if is_open and len(fields) > 1:
+            less, _ = left_of_u(domain, stated, faces, places, of_field, fields, LESS_NOISE * NOISE)
+            is_open = less > FALLS * left
+        if is_open:
             found.append(
                 f"The equation and conditions leave {name} open: {left:.1%} of a smooth function of its size would go "
                 f"unnoticed ({with_faces:.1g} of it if {name} were known on all faces). Add conditions, or "
@@ -224,6 +231,7 @@ def left_of_u(
     places: np.ndarray,
     of_field: Operator = identity,
     fields: Sequence[str] = (),
+    noise: float = NOISE,
 ) -> tuple[float, float]:
     """The standard deviation of `u` at the places, relative to the prior: with the stated rows, and with faces too."""
     operators, points = zip(*stated, (of_field, faces))
@@ -233,7 +241,7 @@ def left_of_u(
     gram, cross = gram / np.outer(size, size), cross / size
 
     def left(n: int) -> float:
-        factor = cholesky(gram[:n, :n] + NOISE**2 * np.eye(n), lower=True)
+        factor = cholesky(gram[:n, :n] + noise**2 * np.eye(n), lower=True)
         explained = np.sum(solve_triangular(factor, cross[:, :n].T, lower=True) ** 2, axis=0)
         return float(np.sqrt(np.mean(np.maximum(1 - explained, 0.0))))
 

@@ -318,12 +318,13 @@ def incomplete(failed: list[str]) -> bool:
 def _show(folder: Any, metrics: dict, json: bool) -> None:
     from ..runs.folder import METRICS, REPORT
     from ..verdicts import from_json
-    from .tables import show_parameters, show_rounds, show_run, show_verdict
+    from .tables import show_iterations, show_parameters, show_rounds, show_run, show_verdict
 
     if json:
         print_json((folder / METRICS).read_text(encoding="utf-8"))
     out = console(error=json)
     show_rounds(out, metrics)
+    show_iterations(out, metrics)
     show_run(out, metrics)
     show_parameters(out, metrics)
     if metrics.get("check"):

@@ -29,6 +29,7 @@ TEXTS = (
     "95 % interval",
     "prior",
     "the data",
+    "Newton's method",
 )  # columns of text
 HEADS = ("run", "problem", "dim", "model", "recipe", "seed", "n_u", "n_f", "error_u", "error_f", "0.95 of u", "s")
 
@@ -87,19 +88,29 @@ def show_rounds(console: Any, metrics: dict[str, Any]) -> None:
         show(console, ("round", "values", "estimated error", "verdict", "s", "what was tried"), rows)
 
 
+def show_iterations(console: Any, metrics: dict[str, Any]) -> None:
+    """What Newton's method did for a nonlinear equation, a row for each linearisation."""
+    rows = [
+        [row["phase"], number(row["residual"]), f"{row['step'] or 0.0:.3g}", number(row["change"])]
+        for row in metrics.get("iterations") or ()
+    ]
+    if rows:
+        show(console, ("Newton's method", "residual", "step", "change"), rows)
+
+
 def show_run(console: Any, metrics: dict[str, Any]) -> None:
-    """The short table after a run: the errors of `u` and `f`, and those of the best constant and straight line."""
+    """The short table after a run: the errors of fields and equations, and those of the best constant and line."""
     rows = []
-    for kind in ("u", "f"):
-        error = number(metrics[f"error_{kind}"])
+    for kind in metrics.get("parts") or ("u", "f"):
+        error = number(metrics.get(f"error_{kind}"))
         if metrics.get(f"error_{kind}_relative") is False:
             error += " (absolute: the truth is zero)"
         rows.append(
             [
                 kind,
                 error,
-                percent((metrics[f"coverage_{kind}"] or {}).get("0.95")),
-                number(metrics[f"z_rms_{kind}"]),
+                percent((metrics.get(f"coverage_{kind}") or {}).get("0.95")),
+                number(metrics.get(f"z_rms_{kind}")),
                 number(metrics["constant_u"]) if kind == "u" else "",
                 number(metrics["line_u"]) if kind == "u" else "",
             ]

@@ -47,6 +47,11 @@ class LatentJet(eqx.Module):
     def order(self) -> int:
         return 2 if self.diffusion is not None else 0 if self.drift is None else 1
 
+    @property
+    def nothing(self) -> bool:
+        """Whether all its parts are zero."""
+        return self.c is None and self.drift is None and self.diffusion is None
+
     def divided(self, lengthscale: Float[Array, " h"]) -> LatentJet:
         """The same operator in the coordinates `z / lengthscale`."""
 

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..coordinates import Coordinates
 from ..operators.coefficients import AbstractCoefficient, is_number
 from .numbers import worked
 from .terms import Known, Operated, Term, as_term
+
+DOCUMENT = """`{mathematics}` of a term of an equation{domain}.
+
+    **Arguments:**
+
+    - `term`: a field, or a term made of fields, numbers and known functions of the point.
+
+    **Returns:** a term.
+
+    !!! example
+        ```python
+        u = pk.fields("u")
+        {example}
+        ```
+    """
 
 
 def function_of(name: str, argument: Any) -> Any:
@@ -22,109 +38,22 @@ def function_of(name: str, argument: Any) -> Any:
     )
 
 
-def exp(term: Any) -> Term:
-    """`e^a` of a term of an equation.
+def public(name: str, mathematics: str, example: str, domain: str = "") -> Callable[[Any], Term]:
+    """A registered operation as a function, with its documentation."""
 
-    **Arguments:**
+    def function(term: Any) -> Term:
+        found: Term = function_of(name, term)
+        return found
 
-    - `term`: a field, or a term made of fields, numbers and known functions of the point.
-
-    **Returns:** a term.
-
-    !!! example
-        ```python
-        u = pk.fields("u")
-        bratu = pk.Laplacian(x) @ u + pk.exp(u) == 0
-        ```
-    """
-    return function_of("exp", term)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = DOCUMENT.format(mathematics=mathematics, example=example, domain=domain)
+    return function
 
 
-def sin(term: Any) -> Term:
-    """`sin a` of a term of an equation.
-
-    **Arguments:**
-
-    - `term`: a field, or a term made of fields, numbers and known functions of the point.
-
-    **Returns:** a term.
-
-    !!! example
-        ```python
-        u = pk.fields("u")
-        sine_gordon = pk.D(t, t) @ u - pk.Laplacian(x) @ u + pk.sin(u) == 0
-        ```
-    """
-    return function_of("sin", term)
-
-
-def cos(term: Any) -> Term:
-    """`cos a` of a term of an equation.
-
-    **Arguments:**
-
-    - `term`: a field, or a term made of fields, numbers and known functions of the point.
-
-    **Returns:** a term.
-
-    !!! example
-        ```python
-        u = pk.fields("u")
-        term = pk.cos(2 * u)
-        ```
-    """
-    return function_of("cos", term)
-
-
-def tanh(term: Any) -> Term:
-    """`tanh a` of a term of an equation.
-
-    **Arguments:**
-
-    - `term`: a field, or a term made of fields, numbers and known functions of the point.
-
-    **Returns:** a term.
-
-    !!! example
-        ```python
-        u = pk.fields("u")
-        term = pk.tanh(u / 0.1)
-        ```
-    """
-    return function_of("tanh", term)
-
-
-def log(term: Any) -> Term:
-    """`log a` of a term of an equation that is positive.
-
-    **Arguments:**
-
-    - `term`: a field, or a term made of fields, numbers and known functions of the point.
-
-    **Returns:** a term.
-
-    !!! example
-        ```python
-        u = pk.fields("u")
-        term = u * pk.log(1 + u**2)
-        ```
-    """
-    return function_of("log", term)
-
-
-def sqrt(term: Any) -> Term:
-    """`√a` of a term of an equation that is positive.
-
-    **Arguments:**
-
-    - `term`: a field, or a term made of fields, numbers and known functions of the point.
-
-    **Returns:** a term.
-
-    !!! example
-        ```python
-        u = pk.fields("u")
-        eikonal = pk.sqrt((pk.D(x[0]) @ u) ** 2 + (pk.D(x[1]) @ u) ** 2) == 1
-        ```
-    """
-    return function_of("sqrt", term)
+POSITIVE = " that is positive"
+exp = public("exp", "e^a", "bratu = pk.Laplacian(x) @ u + pk.exp(u) == 0")
+sin = public("sin", "sin a", "sine_gordon = pk.D(t, t) @ u - pk.Laplacian(x) @ u + pk.sin(u) == 0")
+cos = public("cos", "cos a", "term = pk.cos(2 * u)")
+tanh = public("tanh", "tanh a", "term = pk.tanh(u / 0.1)")
+log = public("log", "log a", "term = u * pk.log(1 + u**2)", POSITIVE)
+sqrt = public("sqrt", "√a", "eikonal = pk.sqrt((pk.D(x[0]) @ u) ** 2 + (pk.D(x[1]) @ u) ** 2) == 1", POSITIVE)

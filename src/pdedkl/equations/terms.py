@@ -275,6 +275,26 @@ def as_operator(value: Any) -> Any:
     return value.row
 
 
+def parted(term: Term) -> tuple[Term, Term] | None:
+    """`A u` and `a` of a term `A u + a` with a linear row and a known function; `None` if it is of another kind."""
+    if isinstance(term, Linear):
+        return term, as_term(0.0)
+    if isinstance(term, Known):
+        return as_term(0.0), term
+    if _is(term, "+"):
+        each = [found for part in term.arguments if (found := parted(part)) is not None]
+        rows, known = (added(*parts) for parts in zip(*each)) if each else (term, term)
+        return (rows, known) if len(each) == len(term.arguments) else None
+    if _is(term, "*") and isinstance(term.arguments[0], Known):
+        found = parted(term.arguments[1])
+        return (
+            None
+            if found is None
+            else (multiplied(term.arguments[0], found[0]), multiplied(term.arguments[0], found[1]))
+        )
+    return None
+
+
 def added(*terms: Term) -> Term:
     """The sum: all rows become one row, and all numbers one number."""
     parts = [p for term in terms for p in (term.arguments if _is(term, "+") else (term,))]

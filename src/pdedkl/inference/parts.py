@@ -17,7 +17,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from ..compilation import library_for
 from ..embeddings import LatentJet
@@ -31,11 +31,21 @@ FULL, GIVEN = (False, True), (True, False)
 
 
 class Part(eqx.Module):
-    """One term of a kernel: `block(parameters, left, right)` between rows, and the rows of all observations."""
+    """One term of a kernel: `block(parameters, left, right)` between rows, and the rows of all observations.
+
+    Of several fields a term may enter a few rows only, and has only these: `own` are their numbers among all joined
+    jets, and `among` the numbers of all jets among its own. A number that is too large stands for nothing.
+    """
 
     block: Callable = eqx.field(static=True)
     parameters: Any
     sections: tuple[Any, ...]
+    own: Int[Any, " m"] | None = None
+    among: Int[Any, " n"] | None = None
+
+    def bare(self) -> Part:
+        """The same without the numbers, so that programs do not depend on how many jets there are in all."""
+        return Part(self.block, self.parameters, self.sections)
 
 
 class Layout(NamedTuple):
@@ -141,8 +151,38 @@ def joined(engine: Engine, parameters: Any, sections: Sequence[Any], given: int 
     parts = []
     for k, base in enumerate(parameters):
         jets = {(i, t): jet for i, row in enumerate(rows) for t, jet in enumerate(row[k])}
-        parts += _parts(base, [_column(pieces, jets, full, xp) for pieces in layout.pieces], xp)
+        pieces, own, among = _entered(layout, jets)
+        parts += _parts(base, [_column(each, jets, full, xp) for each in pieces], xp, own, among)
     return tuple(parts), layout
+
+
+Pieces = tuple[tuple[tuple[Term | None, int], ...], ...]
+
+
+def _entered(layout: Layout, jets: dict[Term, LatentJet]) -> tuple[Pieces, np.ndarray | None, np.ndarray | None]:
+    """The pieces that a component enters, the numbers of their jets among all, and those of all jets among them."""
+    if not any(jet.nothing for jet in jets.values()) or all(jet.nothing for jet in jets.values()):
+        return layout.pieces, None, None
+    total, at = len(layout.owner), 0
+    sections, own = [], []
+    for pieces in layout.pieces:
+        kept: list[tuple[Term | None, int]] = []
+        count = 0
+        for term, n in pieces:
+            if term is not None and not jets[term].nothing:
+                kept.append((term, n))
+                own.append(at + np.arange(n))
+                count += n
+            at += n
+        if spare := size_of(count) - count:
+            kept.append((None, spare))
+            own.append(np.full(spare, total))
+        if kept:
+            sections.append(tuple(kept))
+    numbers = np.concatenate(own)
+    among = np.full(total + 1, len(numbers))
+    among[numbers] = np.arange(len(numbers))
+    return tuple(sections), numbers, among[:-1]
 
 
 def _as_they_are(
@@ -189,7 +229,9 @@ def _column(
     return _Column(z, c, joined_part("drift", h), joined_part("diffusion", *((h, h) if square else (h,))))
 
 
-def _parts(base: BaseKernel, columns: Sequence[_Column], xp: Any) -> list[Part]:
+def _parts(
+    base: BaseKernel, columns: Sequence[_Column], xp: Any, own: np.ndarray | None, among: np.ndarray | None
+) -> list[Part]:
     """One part for the groups of each size."""
     found = []
     for numbers, members in base.by_size():
@@ -198,7 +240,7 @@ def _parts(base: BaseKernel, columns: Sequence[_Column], xp: Any) -> list[Part]:
         variance = xp.pad(xp.exp(xp.asarray(base.log_variance))[numbers], (0, spare))
         parameters = Groups(base.profile, variance)
         sections = tuple(_grouped(column, members, spare, xp) for column in columns)
-        found.append(Part(block_of_groups, parameters, sections))
+        found.append(Part(block_of_groups, parameters, sections, own, among))
     return found
 
 

@@ -127,24 +127,28 @@ def evaluate(system: System) -> Evaluated:
 
 def gram_of(parts: Sequence[Part]) -> Float[Array, "m m"]:
     """The covariances of all joined jets; only the upper block triangle is filled."""
-    return _sum([_gram(part) for part in parts])
+    return _sum([_spread(_gram(part.bare()), part.among, part.among) for part in parts])
 
 
 def cross_of(parts: Sequence[Part], others: Sequence[Part]) -> Float[Array, "m n"]:
     """The covariances of joined jets with others of the same kernel."""
-    return _sum([_cross(part, other.sections) for part, other in zip(parts, others)])
+    pairs = list(zip(parts, others))
+    return _sum([_spread(_cross(part.bare(), other.sections), part.among, other.among) for part, other in pairs])
 
 
 def pulled_back(parts: Sequence[Part], weights: Float[Array, "m m"]) -> list[tuple[Any, tuple[Any, ...]]]:
     """For each part, the gradient of `Σ_ij W_ij K_ij` with respect to its parameters and rows; `W` is symmetric."""
-    return [_pull(part, weights) for part in parts]
+    return [_pull(part.bare(), _spread(weights, part.own, part.own)) for part in parts]
 
 
 def variances_of(parts: Sequence[Part], layout: Layout, engine: Engine, parameters: Any, rows: Any) -> np.ndarray:
     """The prior variance of each row."""
     if isinstance(engine, Autodiff) or not layout.plain:
         return np.asarray(_diagonal(engine, parameters, rows))
-    found = [np.concatenate([_variances(part.parameters, rows) for rows in part.sections]) for part in parts]
+    found = []
+    for part in parts:
+        own = np.concatenate([_variances(part.parameters, rows) for rows in part.sections])
+        found.append(own if part.among is None else np.append(own, 0.0)[np.asarray(part.among)])
     return np.sum(found, axis=0)[layout.place[:, 0]]
 
 
@@ -174,6 +178,17 @@ def between(gram: np.ndarray, layout: Layout) -> np.ndarray:
 
 def symmetric(upper: np.ndarray) -> np.ndarray:
     return np.triu(upper) + np.triu(upper, 1).T
+
+
+def _spread(matrix: Any, rows: Any, columns: Any) -> Any:
+    """The rows and columns of a matrix with these numbers; zeros where a number is too large."""
+    return matrix if rows is None and columns is None else _taken(matrix, rows, columns)
+
+
+@compiled_quickly
+def _taken(matrix: Any, rows: Any, columns: Any) -> Array:
+    take = lambda a, at: a if at is None else a.at[at].get(mode="fill", fill_value=0.0)
+    return take(take(matrix, rows).T, columns).T
 
 
 def _sum(found: Sequence[Array]) -> Array:

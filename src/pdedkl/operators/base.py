@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -365,6 +365,18 @@ def compose(outer: Operator, inner: Operator) -> Operator:
     if isinstance(inner, Identity):
         return outer
     return outer.after(inner) or with_distinct_names(Composed(outer, inner))
+
+
+def gathered(
+    operator: Operator, parts: Sequence[tuple[Any, Operator]], made: Callable[[list[tuple[Any, Operator]]], Operator]
+) -> tuple[Term, ...]:
+    """The local terms of an operator made of parts with keys: those without a move together, each other one alone."""
+    if all(part.local for _, part in parts):
+        return ((None, operator),)
+    found = [(key, *term) for key, part in parts for term in part.local_terms()]
+    here = [(key, local) for key, move, local in found if move is None]
+    elsewhere = [(move, made([(key, local)])) for key, move, local in found if move is not None]
+    return ((None, made(here)), *elsewhere) if here else tuple(elsewhere)
 
 
 def common_layout(*operators: Operator) -> Layout | None:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..domain import Layout
-from .base import Field, Identity, Operator, Sum, Term, add, common_layout, scale
+from .base import Field, Identity, Operator, Sum, Term, add, common_layout, gathered, scale
 from .base import identity as values
 from .coefficients import AbstractCoefficient
 from .derivatives import Laplacian, Partial
@@ -29,6 +29,27 @@ class Weight(AbstractCoefficient):
 
     def __str__(self) -> str:
         return "w"
+
+
+class Nothing(Operator):
+    """`u ↦ 0`, a row that a process does not enter: none of its covariances is computed."""
+
+    @property
+    def order(self) -> int:
+        return 0
+
+    @property
+    def layout(self) -> None:
+        return None
+
+    def __call__(self, u: Field) -> Field:
+        return lambda q: jnp.zeros(())
+
+    def symbol(self, q: Array) -> Symbol:
+        return Symbol()
+
+    def __str__(self) -> str:
+        return "0"
 
 
 class Row(InFull, Operator):
@@ -63,17 +84,12 @@ class Row(InFull, Operator):
 
     def local_terms(self) -> tuple[Term, ...]:
         """All parts without a move are one term; each other one is a term of its own."""
-        if all(operator.local for operator in self.operators):
-            return ((None, self),)
-        found = [(name, *term) for name, A in zip(self.names, self.operators) for term in A.local_terms()]
-        here = [(name, local) for name, move, local in found if move is None]
-        elsewhere = [(move, Row((name,), (local,))) for name, move, local in found if move is not None]
-        return ((None, row_of(here)), *elsewhere) if here else tuple(elsewhere)
+        return gathered(self, list(zip(self.names, self.operators)), row_of)
 
     def seen_by(self, weights: Mapping[str, Array | None]) -> Operator:
         """`Σ_a w_a A_a`, what the row is on a process that enters each field with a weight; `None` is the weight one.
 
-        It is zero for a process that enters none of its fields.
+        It is `Nothing` for a process that enters none of its fields.
         """
         parts = [
             operator if (w := weights[name]) is None else scale(Weight(w), operator)
@@ -81,7 +97,7 @@ class Row(InFull, Operator):
             if name in weights
         ]
         if not parts:
-            return 0.0 * values
+            return Nothing()
         return parts[0] if len(parts) == 1 else add(*parts)
 
     def __str__(self) -> str:

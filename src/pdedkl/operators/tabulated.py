@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from ..domain import Layout
-from .base import Field, Operator, Term, common_layout
+from .base import Field, Operator, Term, common_layout, gathered
 from .normals import GivenNormals
 from .symbol import Symbol
 from .unknown import InFull
@@ -94,12 +94,7 @@ class Tabulated(InFull, Operator):
 
     def local_terms(self) -> tuple[Term, ...]:
         """All parts without a move are one term; each other one is a term of its own."""
-        if all(operator.local for operator in self.operators):
-            return ((None, self),)
-        found = [(i, *term) for i, operator in enumerate(self.operators) for term in operator.local_terms()]
-        here = [(i, local) for i, move, local in found if move is None]
-        elsewhere = [(move, self._of([(i, local)])) for i, move, local in found if move is not None]
-        return ((None, self._of(here)), *elsewhere) if here else tuple(elsewhere)
+        return gathered(self, list(enumerate(self.operators)), self._of)
 
     def _of(self, parts: Sequence[tuple[int, Operator]]) -> Tabulated:
         numbers, operators = zip(*parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..domain import Coordinates, Domain
+from ..equations import Term
 from ..observations import Learned, _check_operator_at, _numbers, _read_noise
 from ..operators import Coefficient, D, Operator, Shift, identity
 from ..operators.coefficients import AbstractCoefficient
 from ..regions import Region
-from .equations import field_first, fields_of, on_row
-from .functions import FAILURES, Function, read_function
+from .equations import fields_of, less, on_row
+from .functions import FAILURES, Function, evaluate, read_function
 from .normals import normal_derivative
 
 
@@ -46,7 +48,21 @@ class Statement:
         return self.noise is None or learned or isinstance(self.noise, Learned)
 
 
-class Condition(abc.ABC):
+class FieldFirst(abc.ABCMeta):
+    """Conditions may take their `row` first, as in `Dirichlet(u, on=…, value=…)`."""
+
+    def __call__(cls, *given: Any, **named: Any) -> Any:
+        if given and isinstance(given[0], Term):
+            given, named = given[1:], {**named, "row": given[0]}
+        return super().__call__(*given, **named)
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        made = inspect.signature(vars(cls).get("__init__", object.__init__))
+        return made.replace(parameters=list(made.parameters.values())[1:])
+
+
+class Condition(metaclass=FieldFirst):
     """A condition of a problem. `stated` turns it into a `Statement` on a domain, and checks it."""
 
     @abc.abstractmethod
@@ -66,7 +82,6 @@ class Condition(abc.ABC):
         """
 
 
-@field_first
 @dataclass(frozen=True, eq=False)
 class Dirichlet(Condition):
     """`u = value` on a region, or at given points.
@@ -94,7 +109,6 @@ class Dirichlet(Condition):
         return _statement(label, identity, where, self.value, self.noise, domain, row=self.row)
 
 
-@field_first
 @dataclass(frozen=True, eq=False)
 class Initial(Condition):
     """`A u = value` at the initial time.
@@ -127,7 +141,6 @@ class Initial(Condition):
         return _statement(label, self.operator, region, self.value, self.noise, domain, row=self.row)
 
 
-@field_first
 @dataclass(frozen=True, eq=False)
 class Neumann(Condition):
     """`∂u/∂n = value`, the derivative along the outward normal.
@@ -160,7 +173,6 @@ class Neumann(Condition):
         return _statement(label, operator, where, self.value, self.noise, domain, name="∂/∂n", row=self.row)
 
 
-@field_first
 @dataclass(frozen=True, eq=False)
 class Robin(Condition):
     """`a u + b ∂u/∂n = value`, with the derivative along the outward normal.
@@ -198,7 +210,6 @@ class Robin(Condition):
         return _statement(label, operator, where, self.value, self.noise, domain, row=self.row)
 
 
-@field_first
 @dataclass(frozen=True, eq=False)
 class Periodic(Condition):
     """`u` is the same on the lower and on the upper face of one coordinate.
@@ -236,7 +247,6 @@ class Periodic(Condition):
         return _statement(label, operator, region, 0.0, self.noise, domain, name=name, row=self.row)
 
 
-@field_first
 @dataclass(frozen=True, eq=False)
 class Sensors(Condition):
     """Measured values of `u`, or of `A u`, at given points.
@@ -282,7 +292,7 @@ def _statement(
     measured: bool = False,
     row: Any = None,
 ) -> Statement:
-    operator = on_row(operator, row, label)
+    operator, known = on_row(operator, row, label)
     if name is not None and fields_of([operator]):
         name = f"{name} of {', '.join(fields_of([operator]))}"
     if not isinstance(operator, Operator):
@@ -296,8 +306,12 @@ def _statement(
     points = None if isinstance(where, Region) else len(where)
     _check_noise(noise, points, label)
     if points is not None and not callable(value) and np.ndim(value) > 0:
-        return Statement(label, operator, where, _values(value, points, label), noise, name, measured)
-    return Statement(label, operator, where, read_function(value, f"The {label}", domain), noise, name, measured)
+        found: Any = _values(value, points, label)
+        if known is not None:
+            found = found - evaluate(np.asarray(where), known)[0]
+    else:
+        found = less(read_function(value, f"The {label}", domain), known)
+    return Statement(label, operator, where, found, noise, name, measured)
 
 
 def _of(row: Any, what: str) -> str:

@@ -2,47 +2,45 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from ..domain import Domain
-from ..equations import Equation, Nonlinear, Term, compiled_term, plain
-from ..equations.terms import applied
+from ..equations import Equation, Linear, Nonlinear, Term, compiled_term, plain, terms
+from ..equations.numbers import number_of
+from ..equations.terms import applied, parted
 from ..observations import _check_operator_at
 from ..operators import Operator, Row, parameters_of
+from ..operators.coefficients import AbstractCoefficient
 from ..operators.rows import names_in
-from .functions import FAILURES, read_function
+from .functions import FAILURES, Function, read_function
 
-C = TypeVar("C", bound=type)
-
-
-def field_first(condition: C) -> C:
-    """Let a condition take its row first, as in `Dirichlet(u, on=…, value=…)`."""
-    made = condition.__init__  # type: ignore[misc]
-
-    @functools.wraps(made)
-    def init(self: Any, *given: Any, **named: Any) -> None:
-        if given and isinstance(given[0], Term):
-            given, named = given[1:], {**named, "row": given[0]}
-        made(self, *given, **named)
-
-    init.__signature__ = inspect.signature(made)  # type: ignore[attr-defined]
-    condition.__init__ = init  # type: ignore[misc]
-    return condition
+Known = AbstractCoefficient | None
 
 
-def on_row(operator: Any, row: Any, label: str) -> Any:
-    """`A a` for a term `a`: a row, or a nonlinear operator; `A` itself where there is none."""
+def on_row(operator: Any, row: Any, label: str) -> tuple[Any, Known]:
+    """The linear or nonlinear operator of `A a` for a term `a`, and what is known in it; `A` where there is no term."""
     if isinstance(operator, Term):
-        operator = compiled_term(operator)
+        return operator_of(operator)
     if row is None:
-        return operator
+        return operator, None
     if not isinstance(row, Term):
         raise TypeError(f"The {label} is of a field, or of a term such as D(x) @ u + v: got {row!r}.")
-    return compiled_term(applied(operator, row))
+    return operator_of(applied(operator, row))
+
+
+def operator_of(term: Term) -> tuple[Operator, Known]:
+    """The operator of a term, and the known function `a` of a term `A u + a`, which belongs on the right-hand side."""
+    row, known = parted(term) or (term, None)
+    if not isinstance(row, Linear) or not isinstance(known, terms.Known) or parameters_of(known):
+        return compiled_term(term), None
+    return compiled_term(row), None if number_of(known.coefficient) == 0.0 else known.coefficient
+
+
+def less(source: Function, known: Known) -> Function:
+    """`f − a`."""
+    return source if known is None else lambda q: source(q) - known(q)
 
 
 def read_equations(equations: Any, domain: Domain) -> list[tuple[str, Operator, Any]]:
@@ -57,7 +55,7 @@ def read_equations(equations: Any, domain: Domain) -> list[tuple[str, Operator, 
         label = "equation" if len(found) == 1 else f"equation {number}"
         if isinstance(equation, bool) or not isinstance(equation, Equation):
             raise TypeError(f"The {label} needs to be written as term == source, with fields: got {equation!r}.")
-        operator = compiled_term(equation.term)
+        operator, known = operator_of(equation.term)
         if operator.layout not in (None, domain.layout):
             raise ValueError(f"The {label}, {equation}, acts on coordinates of another domain, {operator.layout}.")
         try:
@@ -69,7 +67,8 @@ def read_equations(equations: Any, domain: Domain) -> list[tuple[str, Operator, 
                 f"The {label}, {equation}, is not linear and has the unknown number {min(unknown)}: numbers of "
                 "nonlinear equations need to be known. Give it as a number, or as Number(name, value)."
             )
-        made.append((label, operator, read_function(equation.source, f"The source of the {label}", domain)))
+        source = read_function(equation.source, f"The source of the {label}", domain)
+        made.append((label, operator, less(source, known)))
     return made
 
 

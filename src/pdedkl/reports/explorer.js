@@ -39,6 +39,12 @@
       row.append(name, input, value);
       list.append(row);
     });
+    const fields = page.model.fields, select = find("field");
+    if (fields.length > 1) {
+      select.closest("label").hidden = false;
+      fields.forEach((label, i) => select.add(new Option(label, i)));
+      select.addEventListener("change", () => show(Number(select.value)));
+    }
     find("centre").addEventListener("click", () => move(lower.map((low, i) => 0.5 * (low + upper[i]))));
     find("random").addEventListener("click", () => move(lower.map((low, i) => low + Math.random() * (upper[i] - low))));
     showControls();
@@ -50,6 +56,16 @@
     if (state[other] === i && !flat) state[other] = state[key];
     state[key] = i;
     showControls();
+    draw();
+  }
+
+  function show(field) {
+    model.show(field);
+    const name = page.model.fields[field];
+    find("name").textContent = name;
+    for (const { key, canvas } of panels) {
+      canvas.setAttribute("aria-label", `Map of the ${key === "mean" ? "mean" : "standard deviation"} of ${name} over the chosen inputs`);
+    }
     draw();
   }
 
@@ -243,6 +259,6 @@
   const again = () => { if (drawn) { paint(0, drawn); if (drawn.std) paint(1, drawn); } };
   window.addEventListener("resize", again);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
-  window.pdedkl = { mean: model.mean, std: model.std, drawn: () => drawn, idle: () => idle, choose, move };
+  window.pdedkl = { mean: model.mean, std: model.std, drawn: () => drawn, idle: () => idle, choose, move, show };
   draw();
 })();

@@ -9,25 +9,31 @@ from scipy.special import ndtri
 
 from .. import metrics
 from ..domain import Domain
+from ..equations import Nonlinear
 from ..inference import Posterior, Prediction
-from .results import Results, values_of
-from .style import BLUE, DEVIATIONS, ERRORS, GREY, RED, VALUES, new, styled, verbatim
+from ..inference.rows import values_of_fields
+from ..operators import Operator
+from ..operators.base import Scaled
+from ..operators.derivatives import Partial
+from ..operators.rows import by_field
+from .results import Results, exact_of, values_of
+from .style import BLUE, DEVIATIONS, ERRORS, GREY, PALETTE, RED, VALUES, new, styled, verbatim
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GRID = 61
+ARROWS = 15
 LEVELS = np.linspace(0.01, 0.99, 50)
 
 
 @styled
 def predicted_against_true(results: Results) -> Figure:
-    """Predicted over true values of `u` and `f`, with 95 % intervals. A quantity without a known truth is left out."""
-    both = [("u", results.u, results.u_truth), ("f = A u", results.f, results.f_truth)]
-    shown = [(name, found, truth) for name, found, truth in both if truth is not None]
+    """Predicted over true values of fields and equations, with 95 % intervals; where the truth is known."""
+    shown = [(part.label, part.found, part.truth) for part in results.known() if part.truth is not None]
     if not shown:
         raise ValueError("Nothing is known to compare with: the problem has no exact solution and no source.")
-    figure = new(12.5 if len(shown) == 2 else 10.5)
+    figure = new(10.5 if len(shown) == 1 else 12.5 / 2 * len(shown))
     grid = figure.subplots(2, len(shown), squeeze=False, sharex="col", height_ratios=(3, 1.25))
     for column, (name, found, truth) in enumerate(shown):
         _one_comparison(grid[0, column], grid[1, column], name, found, truth)
@@ -62,16 +68,11 @@ def calibration(results: Results) -> Figure:
     figure = new(8.5, 11)
     axes = figure.add_subplot()
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.9)
-    shown = 0
-    for name, colour, dashes, found, truth in (
-        ("u", BLUE, "-", results.u, results.u_truth),
-        ("f = A u", RED, "--", results.f, results.f_truth),
-    ):
-        if truth is None:
-            continue
-        shown += 1
-        inside = metrics.coverage(found.mean, found.std, truth, tuple(LEVELS))
-        axes.plot(LEVELS, list(inside.values()), dashes, color=colour, label=name)
+    shown = results.known()
+    for part, colour, dashes in zip(shown, PALETTE * len(shown), ("-", "--", "-.", ":") * len(shown)):
+        assert part.truth is not None
+        inside = metrics.coverage(part.found.mean, part.found.std, part.truth, tuple(LEVELS))
+        axes.plot(LEVELS, list(inside.values()), dashes, color=colour, label=verbatim(part.label))
     if not shown:
         raise ValueError("Nothing is known to compare with: the problem has no exact solution and no source.")
     axes.text(0.72, 0.66, "perfect", color=GREY, rotation=45, transform_rotates_text=True, rotation_mode="anchor")
@@ -81,20 +82,22 @@ def calibration(results: Results) -> Figure:
 
 
 @styled
-def slice_maps(posterior: Posterior, problem: Any, seed: int = 0, axes: tuple[int, int] | None = None) -> Figure:
+def slice_maps(
+    posterior: Posterior, problem: Any, seed: int = 0, axes: tuple[int, int] | None = None, field: int = 0
+) -> Figure:
     """Prediction, error and standard deviation over two inputs, the others fixed at a random interior point.
 
-    The two inputs are chosen at random unless `axes` names them. With one input it is a curve with its 95 % band.
+    The two inputs are chosen at random unless `axes` names them. With one input it is a curve with its 95 % band. Of
+    several fields it is that of the given number.
     """
     domain: Domain = problem.domain
     origin = np.asarray(problem.interior(1, seed))[0]
     if domain.dim == 1:
-        return _curve(posterior, problem)
+        return _curve(posterior, problem, field)
     a, b = _axes(domain, seed) if axes is None else axes
-    across, up = (np.linspace(domain.lower[i], domain.upper[i], GRID) for i in (a, b))
-    points = np.tile(origin, (GRID * GRID, 1))
-    points[:, a], points[:, b] = (plane.ravel() for plane in np.meshgrid(across, up))
-    found, truth = posterior.predict(points), values_of(problem.exact, points)
+    across, up, points = plane_of(domain, origin, a, b, GRID)
+    found = posterior.predict(points, values_of_fields(posterior)[field])
+    truth = _truth(posterior, problem, field, points)
     maps = [("prediction", found.mean, VALUES)]
     if truth is not None:
         maps.append(("prediction − truth", found.mean - truth, ERRORS))
@@ -146,15 +149,73 @@ def map_panel(
     bar.ax.tick_params(labelsize=8)
 
 
-def _curve(posterior: Posterior, problem: Any) -> Figure:
+def _curve(posterior: Posterior, problem: Any, field: int) -> Figure:
     domain: Domain = problem.domain
     across = np.linspace(domain.lower[0], domain.upper[0], 301)
-    found, truth = posterior.predict(across[:, None]), values_of(problem.exact, across[:, None])
+    found = posterior.predict(across[:, None], values_of_fields(posterior)[field])
+    truth = _truth(posterior, problem, field, across[:, None])
     figure = new(8.0)
     axes = figure.add_subplot()
     band_panel(axes, across, found.mean, found.interval(0.95), truth)
-    axes.set(xlabel=verbatim(domain.coordinate_names[0]), ylabel="u")
+    axes.set(xlabel=verbatim(domain.coordinate_names[0]), ylabel=verbatim(found.what))
     axes.legend()
+    return figure
+
+
+def _truth(posterior: Posterior, problem: Any, field: int, points: np.ndarray) -> np.ndarray | None:
+    return values_of(exact_of(problem, posterior.model.kernel.fields, field), points)
+
+
+def plane_of(domain: Domain, origin: np.ndarray, a: int, b: int, count: int) -> tuple[np.ndarray, ...]:
+    """The values of two inputs on the sides of a grid, and its points; the other inputs are fixed."""
+    across, up = (np.linspace(domain.lower[i], domain.upper[i], count) for i in (a, b))
+    points = np.tile(origin, (count * count, 1))
+    points[:, a], points[:, b] = (plane.ravel() for plane in np.meshgrid(across, up))
+    return across, up, points
+
+
+def vector_in_the_plane(problem: Any) -> tuple[int, int, int, int] | None:
+    """Two fields that are a vector in the plane, and the two inputs of that plane; `None` if there are none.
+
+    They are, if some row has the slope of the one along the one input beside the slope of the other along the other: a
+    divergence or a curl.
+    """
+    names = getattr(problem, "fields", ())
+    if len(names) < 2:
+        return None
+    planes = [problem.domain.coordinates(name).indices for name, size in problem.domain.layout if size == 2]
+    for statement in problem.statements:
+        operator = statement.operator
+        for row in operator.rows if isinstance(operator, Nonlinear) else (operator,):
+            slopes = {name: _slope(part) for name, part in by_field(row, names).items()}
+            for plane in planes:
+                found = [name for name in names if slopes.get(name) in plane]
+                if len(found) == 2 and {slopes[name] for name in found} == set(plane):
+                    return names.index(found[0]), names.index(found[1]), *plane
+    return None
+
+
+def _slope(operator: Operator) -> int | None:
+    """The input of a first derivative, or of a multiple of one."""
+    inner = operator.operator if isinstance(operator, Scaled) else operator
+    return inner.indices[0] if isinstance(inner, Partial) and inner.order == 1 else None
+
+
+@styled
+def arrows(posterior: Posterior, problem: Any, vector: tuple[int, int, int, int], seed: int = 0) -> Figure:
+    """Two fields as arrows over the plane, coloured by their length; other inputs are fixed at an interior point."""
+    first, second, a, b = vector
+    domain: Domain = problem.domain
+    across, up, points = plane_of(domain, np.asarray(problem.interior(1, seed))[0], a, b, ARROWS)
+    fields = values_of_fields(posterior)
+    u, v = (posterior.predict(points, fields[number]).mean.reshape(ARROWS, ARROWS) for number in (first, second))
+    figure = new(9.0)
+    axes = figure.add_subplot()
+    drawn = axes.quiver(across, up, u, v, np.hypot(u, v), cmap=VALUES, pivot="mid")
+    names = posterior.model.kernel.fields
+    bar = figure.colorbar(drawn, ax=axes, label=verbatim(f"length of ({names[first]}, {names[second]})"), aspect=28)
+    bar.outline.set_linewidth(0.5)
+    axes.set(xlabel=verbatim(domain.coordinate_names[a]), ylabel=verbatim(domain.coordinate_names[b]), aspect="equal")
     return figure
 
 

@@ -6,6 +6,7 @@ import base64
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -24,7 +25,7 @@ from .explorer import explorer
 from .graph import which_inputs_act_together
 from .mathml import checked
 from .policy import policy
-from .results import Results, evaluate
+from .results import Part, Results, evaluate
 from .style import PAGE_CM, as_bytes
 
 if TYPE_CHECKING:
@@ -81,8 +82,7 @@ def pictures(
 
 
 def _drawings(posterior: Posterior, problem: Any, results: Results, seed: int) -> Iterator[Drawing]:
-    known = results.u_truth is not None or results.f_truth is not None
-    if known:
+    if known := results.known():
         caption = (
             f"Each of {len(results.points)} fresh points is a dot with its 95 % interval. The lower panels show the "
             "same with the truth subtracted."
@@ -91,7 +91,13 @@ def _drawings(posterior: Posterior, problem: Any, results: Results, seed: int) -
     title, caption = "A slice of the domain", "Two inputs drawn at random, the others fixed at a random interior point."
     if problem.domain.dim == 1:
         title, caption = "The solution", "Prediction and 95 % interval over the whole domain."
-    yield "slice", title, caption, lambda: figures.slice_maps(posterior, problem, seed)
+    for number, part in enumerate(results.fields):
+        name, of = ("slice", "") if len(results.fields) == 1 else (f"slice-{part.name}", f": {part.label}")
+        yield name, title + of, caption, partial(figures.slice_maps, posterior, problem, seed, field=number)
+    if (vector := figures.vector_in_the_plane(problem)) is not None:
+        both = ", ".join(results.fields[number].label for number in vector[:2])
+        caption = "Predicted means as arrows over the two inputs of the plane, others fixed at a random interior point."
+        yield "arrows", f"The vector ({both})", caption, partial(figures.arrows, posterior, problem, vector, seed)
     if known:
         caption = (
             "The fraction of true values inside intervals of a given level. On the diagonal the error bars are right; "
@@ -111,11 +117,12 @@ def _drawings(posterior: Posterior, problem: Any, results: Results, seed: int) -
         )
         shares = lambda: posterior.interactions(domain=problem.domain)
         yield "interactions", "Which inputs act together", caption, lambda: which_inputs_act_together(shares())
-    caption = (
-        "Fresh points in latent coordinates of the kernel, in units of its length scales. Only the coordinates along "
-        "which the prediction changes most are shown."
-    )
-    yield "latent", "Latent coordinates", caption, lambda: inside.latent_coordinates(posterior, results)
+    if len(results.fields) == 1:
+        caption = (
+            "Fresh points in latent coordinates of the kernel, in units of its length scales. Only the coordinates "
+            "along which the prediction changes most are shown."
+        )
+        yield "latent", "Latent coordinates", caption, lambda: inside.latent_coordinates(posterior, results)
     if posterior.parameters:
         caption = (
             "The density of each unknown number as a normal distribution on the scale on which it is learned and, if "
@@ -168,18 +175,21 @@ def write_report(
         mathml=checked(problem.mathml or ""),
         domain=str(problem.domain),
         conditions=[s.label for s in problem.statements if not s.label.startswith(("source", "equation"))],
-        accuracy=_accuracy(measured),
-        calibration=_calibration(measured),
+        accuracy=_accuracy(measured, results.parts),
+        calibration=_calibration(measured, results.parts),
         trivial=_trivial(measured),
         check=_check(posterior, measured.get("check")),
-        clamped={name: measured[f"clamped_{name}"] for name in "uf" if measured.get(f"clamped_{name}")},
+        clamped={p.label: measured[f"clamped_{p.name}"] for p in results.parts if measured.get(f"clamped_{p.name}")},
         observations=[_observation(item, posterior) for item in posterior.observations],
         training=posterior.training,
         candidates=_candidates(posterior),
         rounds=_rounds(posterior),
         parameters=posterior.parameters,
+        iterations=_iterations(posterior),
         pictures=drawn,
         explorer=explored,
+        fields=[part.name for part in results.fields],
+        first=results.fields[0].label,
         settings=_settings(settings or {}, posterior, seed),
         versions=_versions(),
         numbers={key: _number(value) for key, value in measured.items() if isinstance(value, int | float)},
@@ -202,13 +212,17 @@ def _style(drawn: Sequence[Picture]) -> str:
     return "\n".join(["", files(__package__).joinpath("report.css").read_text("utf-8"), *widths, ""])
 
 
-def _accuracy(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The errors of `u` and `f`, and whether each is relative."""
-    errors = {name: measured.get(f"error_{name}") for name in "uf"}
+def _accuracy(measured: Mapping[str, Any], parts: Sequence[Part]) -> list[dict[str, Any]]:
+    """The errors of fields and equations, and whether each is relative."""
     return [
-        {"name": name, "error": _number(error), "relative": measured.get(f"error_{name}_relative", True)}
-        for name, error in errors.items()
-        if error is not None
+        {
+            "name": part.name,
+            "label": part.label,
+            "error": _number(error),
+            "relative": measured.get(f"error_{part.name}_relative", True),
+        }
+        for part in parts
+        if (error := measured.get(f"error_{part.name}")) is not None
     ]
 
 
@@ -231,9 +245,10 @@ def _trivial(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _calibration(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _calibration(measured: Mapping[str, Any], parts: Sequence[Part]) -> list[dict[str, Any]]:
     rows = []
-    for name in "uf":
+    for part in parts:
+        name = part.name
         inside_of = measured.get(f"coverage_{name}")
         if not inside_of:
             continue
@@ -241,6 +256,7 @@ def _calibration(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
         rows.append(
             {
                 "name": name,
+                "label": part.label,
                 "coverage": {level: f"{100 * value:.1f} %" for level, value in inside_of.items()},
                 "numbers": {key: "–" if value is None else _number(value) for key, value in numbers},
             }
@@ -289,6 +305,21 @@ def _rounds(posterior: Posterior) -> list[dict[str, Any]]:
             "error": f"{item.error:.1e}" if np.isfinite(item.error) else "not known",
             "status": item.status,
             "seconds": f"{item.seconds:.0f}",
+        }
+        for item in found
+    ]
+
+
+def _iterations(posterior: Posterior) -> list[dict[str, str]]:
+    """What Newton's method did."""
+    found = () if posterior.training is None else posterior.training.iterations
+    return [
+        {
+            "phase": item.phase,
+            "residual": f"{item.residual:.1e}",
+            "step": f"{item.step:.3g}",
+            "change": f"{item.change:.1e}",
+            "objective": _minus(f"{item.objective:.1f}"),
         }
         for item in found
     ]

@@ -75,15 +75,23 @@ def _noise_name(name: str) -> str:
 
 
 @eqx.filter_jit
-def _slopes(posterior: Posterior, points: Float[Array, "n d"]) -> Float[Array, "n d"]:
-    return jax.vmap(jax.grad(posterior.mean))(points)
+def _slopes(posterior: Posterior, points: Float[Array, "n d"], field: str | None) -> Float[Array, "n d"]:
+    return jax.vmap(jax.grad(lambda q: posterior.mean(q, field)))(points)
 
 
 def sensitivity(posterior: Posterior, problem: Any, n: int = SLOPES, seed: int = 0) -> np.ndarray:
-    """`(E (∂m/∂q_i)²)^½` times the width of input `i`: how much `u` changes across the domain, to first order."""
+    """`(E (∂m/∂q_i)²)^½` times the width of input `i`: how much `u` changes across the domain, to first order.
+
+    Of several fields it is the largest, each relative to the largest change of its own.
+    """
     points = jnp.asarray(problem.interior(n, seed))
     width = problem.domain.upper - problem.domain.lower
-    return np.asarray(np.sqrt(np.mean(np.asarray(_slopes(posterior, points)) ** 2, axis=0)) * width)
+    names = posterior.model.kernel.fields
+    slopes = [np.asarray(_slopes(posterior, points, name)) for name in names or (None,)]
+    found = [np.sqrt(np.mean(slope**2, axis=0)) * width for slope in slopes]
+    if len(found) == 1:
+        return np.asarray(found[0])
+    return np.asarray(np.max([each / (np.max(each) or 1.0) for each in found], axis=0))
 
 
 @styled
@@ -118,12 +126,13 @@ def latent_coordinates(posterior: Posterior, results: Results) -> Figure:
     They belong to the component that contributes most to the mean, and are ranked by how much it changes along each.
     """
     order, z = _latent(posterior, results.points)
+    u = results.fields[0].found.mean
     kept = np.sort(order)
     z, k = z[:, kept], len(kept)
     if k == 1:
         figure = new(7.5)
         axes = figure.add_subplot()
-        axes.plot(z[:, 0], results.u.mean, ".", color=PALETTE[0], markersize=3.5, rasterized=True)
+        axes.plot(z[:, 0], u, ".", color=PALETTE[0], markersize=3.5, rasterized=True)
         axes.set(xlabel=f"latent {kept[0] + 1}", ylabel="predicted u")
         return figure
     figure = new(6.5 if k == 2 else 14.0, 9.0 if k == 2 else 16.0)
@@ -135,7 +144,7 @@ def latent_coordinates(posterior: Posterior, results: Results) -> Figure:
             if column >= row:
                 axes.set_visible(False)
                 continue
-            points = axes.scatter(z[:, column], z[:, row], c=results.u.mean, cmap=VALUES, s=6, lw=0, rasterized=True)
+            points = axes.scatter(z[:, column], z[:, row], c=u, cmap=VALUES, s=6, lw=0, rasterized=True)
             if row == k - 1:
                 axes.set_xlabel(f"latent {kept[column] + 1}")
             if column == 0:

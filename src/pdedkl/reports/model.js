@@ -130,6 +130,7 @@
     const alpha = view(data.alpha);
     const components = data.components.map((component) => ({
       embedding: component.embedding,
+      shares: component.shares,
       lengthscale: component.lengthscale,
       multiplier: component.multiplier,
       variance: component.terms.reduce((total, term) => total + term.variance, 0),
@@ -173,8 +174,12 @@
       return found;
     }
 
+    // How the process of a component enters the field that is shown.
+    let shown = 0;
+    const share = (component) => component.shares ? component.shares[shown] : 1;
+
     const priorAt = (q) => components.reduce(
-      (total, component) => total + component.variance * multiplierAt(component, q) ** 2, 0);
+      (total, component) => total + component.variance * (share(component) * multiplierAt(component, q)) ** 2, 0);
 
     function ofTerm(term, z) {
       const own = term.members.map((i) => z[i]);
@@ -184,7 +189,7 @@
 
     // One term for points that move only in some of its coordinates: the rows of these coordinates, side by side, and
     // the contributions of the others to s, β·δ and δᵀGδ of every row.
-    function prepare(term, own, slots) {
+    function prepare(term, own, slots, weight) {
       const k = term.k, m = slots.length, still = term.members.map((_, a) => a).filter((a) => !slots.includes(a));
       const parts = term.parts.map((part) => {
         const n = part.n, sums = [0, 1, 2].map(() => new Float64Array(n));
@@ -205,12 +210,12 @@
         const z = gather({ values: term.z.subarray(part.from * k, (part.from + n) * k), step: k });
         return { ...part, sums, z: z.values, drift: gather(part.drift), G: gather(part.G) };
       });
-      return { term, slots, parts };
+      return { term, slots, parts, weight };
     }
 
     // Adds the covariances of one prepared term with all rows.
-    function accumulate({ term, slots, parts }, own, out) {
-      const { profile, variance } = term, m = slots.length, x = Float64Array.from(slots, (a) => own[a]);
+    function accumulate({ term, slots, parts, weight }, own, out) {
+      const { profile } = term, variance = weight * term.variance, m = slots.length, x = Float64Array.from(slots, (a) => own[a]);
       for (const part of parts) {
         const { to, n, order, full, trace, z } = part, [s0, v0, w0] = part.sums;
         const c = part.c.values, cStep = part.c.step, b = part.drift.values, bStep = part.drift.step;
@@ -249,6 +254,8 @@
     function covariances(q0, moving) {
       const base = new Float64Array(n), held = new Float64Array(n), active = [];
       for (const component of components) {
+        const weight = share(component);
+        if (weight === 0) continue;
         const z0 = latent(component, q0), here = [];
         for (const term of component.terms) {
           const all = term.members.map((_, a) => a), own = ofTerm(term, z0);
@@ -257,8 +264,8 @@
             slots = all.filter((a) => moving.includes(term.inputs[a]));
             if (slots.length && term.parts.some((part) => part.full)) slots = all;
           }
-          if (slots.length === 0 && !component.multiplier) accumulate(prepare(term, own, all), own, base);
-          else here.push(prepare(term, own, slots));
+          if (slots.length === 0 && !component.multiplier) accumulate(prepare(term, own, all, weight), own, base);
+          else here.push(prepare(term, own, slots, weight));
         }
         if (here.length) active.push({ component, here });
       }
@@ -336,6 +343,7 @@
     return {
       dim, rows: n, block: BLOCK, covariances, meanFrom, deviations, priorAt, std,
       mean: (q) => meanFrom(all(q), q),
+      show: (field) => { shown = field; },
     };
   }
 

@@ -37,12 +37,12 @@ from ..embeddings import (
 from ..inference import Posterior
 from ..inference.calibration import Probes
 from ..inference.engines import ClosedForm, Jets, terms_of
-from ..inference.rows import EPSILON
+from ..inference.rows import EPSILON, values_of_fields
 from ..inference.rows import ROUNDING as VARIANCE_ROUNDING
 from ..inference.solver import Factorised
 from ..kernels import Component, Kernel, Matern, Profile, RationalQuadratic, SquaredExponential
 from ..means import ConstantMean, Mean, NetworkMean, ZeroMean
-from ..operators import Vanishing, identity
+from ..operators import Operator, Row, Vanishing
 
 # The most bytes for the arrays of one page, before base64 makes them a third larger: enough for a factor of 1,500 rows.
 BYTES = 9_500_000
@@ -103,14 +103,22 @@ def pack(posterior: Posterior, most_bytes: int = BYTES) -> tuple[Packed, str]:
         "scale": np.asarray(normalisation.scale).tolist(),
         "mean": _prior_mean(posterior.model.mean, normalisation, arrays),
         "alpha": arrays.add(np.pad(np.asarray(posterior.alpha), (0, sum(sizes) - len(posterior.alpha)))),
+        "fields": list(kernel.fields),
         "components": [
             _component(component, [jet for rows in sections for jet in terms_of(rows[number])], arrays)
+            | {"shares": _shares(component, kernel.fields)}
             for number, component in enumerate(kernel.components)
         ],
     }
     numbers = _numbers(posterior, sum(sizes), arrays)
     data["deviation"] = _deviation(posterior, probes, arrays, most_bytes - arrays.nbytes) | _scales(posterior) | numbers
     return data, arrays.base64()
+
+
+def _shares(component: Component, fields: Sequence[str]) -> list[float] | None:
+    """How the process of a component enters each of the fields; `None` where there is one without a name."""
+    mixing = component.mixing
+    return None if mixing is None else [float(mixing.weight(name)) for name in fields]
 
 
 def _probes(posterior: Posterior) -> Probes | None:
@@ -307,12 +315,13 @@ def _deviation(posterior: Posterior, probes: Probes | None, arrays: Arrays, most
         whole = np.block([[L, np.zeros((n, len(corner)))], [(L.T @ solved).T, corner]])
         return {"kind": "exact", "data": n, "factor": arrays.add(whole[np.tril_indices(total)])}
     rank = min(n, max(LEAST_RANK, most_bytes // (8 * total) - len(corner)))
-    explained = solve_triangular(L, _with_data(posterior, SEEN + CHECKED, seed=0).T, lower=True)
-    _, vectors = np.linalg.eigh(explained[:, :SEEN] @ explained[:, :SEEN].T)
+    fields = values_of_fields(posterior)
+    each = [solve_triangular(L, _with_data(posterior, A, SEEN + CHECKED, seed=0).T, lower=True) for A in fields]
+    seen, fresh = np.hstack([part[:, :SEEN] for part in each]), np.hstack([part[:, SEEN:] for part in each])
+    _, vectors = np.linalg.eigh(seen @ seen.T)
     U = vectors[:, ::-1][:, :rank]
     root = solve_triangular(L, U, lower=True, trans="T").T
-    prior = _prior_variance(posterior, SEEN + CHECKED, seed=0)[SEEN:]
-    fresh = explained[:, SEEN:]
+    prior = np.concatenate([_prior_variance(posterior, A, SEEN + CHECKED, seed=0)[SEEN:] for A in fields])
     exact = np.sqrt(np.maximum(prior - np.sum(fresh**2, axis=0), 0.0))
     upper = np.sqrt(np.maximum(prior - np.sum((U.T @ fresh) ** 2, axis=0), 0.0))
     ratio = float(np.median(upper / np.maximum(exact, 1e-300)))
@@ -322,10 +331,12 @@ def _deviation(posterior: Posterior, probes: Probes | None, arrays: Arrays, most
     return {"kind": "low-rank", "data": U.shape[1], "rank": len(matrix), "ratio": ratio, "root": arrays.add(matrix)}
 
 
-def _prior_variance(posterior: Posterior, count: int, seed: int) -> np.ndarray:
-    """The prior variance of `u` at random points of the domain."""
+def _prior_variance(posterior: Posterior, of_field: Operator, count: int, seed: int) -> np.ndarray:
+    """The prior variance of a field at random points of the domain."""
     kernel = posterior.model.kernel
-    return np.asarray(jax.jit(jax.vmap(lambda q: kernel(q, q)))(_places(kernel, count, seed)))
+    name = of_field.names[0] if isinstance(of_field, Row) else None
+    own = (lambda q: kernel(q, q)) if name is None else (lambda q: kernel.between(name, q, name, q))
+    return np.asarray(jax.jit(jax.vmap(own))(_places(kernel, count, seed)))
 
 
 def _places(kernel: Kernel, count: int, seed: int) -> Any:
@@ -334,14 +345,14 @@ def _places(kernel: Kernel, count: int, seed: int) -> Any:
     return jnp.asarray(np.asarray(box.centre) + unit / np.asarray(box.scale))
 
 
-def _with_data(posterior: Posterior, count: int, seed: int) -> np.ndarray:
-    """The covariances of `u` at random points of the domain with all rows."""
+def _with_data(posterior: Posterior, of_field: Operator, count: int, seed: int) -> np.ndarray:
+    """The covariances of a field at random points of the domain with all rows."""
     engine, kernel = posterior.engine, posterior.model.kernel
     points = _places(kernel, count, seed)
 
     @eqx.filter_jit
     def block(posterior: Posterior, points: Any) -> Any:
-        rows = engine.rows(kernel, identity, points)
+        rows = engine.rows(kernel, of_field, points)
         parts = [engine.block(engine.parameters(kernel), rows, data) for data in posterior.sections]
         return jnp.concatenate(parts, axis=1)
 

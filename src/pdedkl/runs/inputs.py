@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from .. import problems
 from ..domain import Domain
 from ..kernels import Profile, ard
 from ..observations import Observation
+from ..operators import Operator, identity
+from ..operators.rows import value_of
 from ..problems import Problem
-from ..tables import MissingColumnError
+from ..tables import MissingColumnError, read_table
 from ..training import candidates
 from ..training.fit import check_profile as check_recipe
 from .folder import COUNTS, Config, Folder, RunError, existing
@@ -28,24 +29,13 @@ def problem_of(config: Config, folder: Folder | None = None, trust: bool = False
     else:
         path, text = folder / config.problem, folder.program(config, trust)
     try:
-        return _of_one_operator(problems.from_text(text, path))
+        return problems.from_text(text, path)
     except problems.ProblemFileError as error:
         if not isinstance(error.__cause__, ModuleNotFoundError):
             raise
         raise RunError(
             f"{error} A run keeps only this one file: copy into it what it imports from its folder, or install that."
         ) from error
-
-
-def _of_one_operator(problem: Problem) -> Problem:
-    """Runs, their reports and their tables are about `u` and `f = A u`."""
-    if problem.equations:
-        raise RunError(
-            f"{problem.name} is stated with `equations`, which the command line cannot solve yet: solve it in Python "
-            "with fit(problem, problem.sample()), or state it with an operator and a source if it is linear in one "
-            "field."
-        )
-    return problem
 
 
 PROFILES = {name.lower().replace("é", "e").replace(" ", "-"): made for name, made in candidates.PROFILES.items()}
@@ -81,15 +71,33 @@ def tables_of(
 ) -> tuple[Observation, ...]:
     """Measurements of `u` from the user's tables."""
     tables = [Path(name) for name in config.data] if folder is None else folder.data(config, trust)
-    return tuple(measurements(path, problem.domain) for path in tables)
+    return tuple(item for path in tables for item in measurements(path, problem.domain, problem.fields))
 
 
-def measurements(path: Path, domain: Domain) -> Observation:
-    """Values of `u` in a table whose columns are the coordinates, `u`, and `noise` if it is known."""
+def measurements(path: Path, domain: Domain, fields: Sequence[str] = ()) -> list[Observation]:
+    """Values of fields in a table whose columns are the coordinates, `u`, and `noise` if it is known.
+
+    Of several fields it has a column for each that was measured.
+    """
+    if len(fields) < 2:
+        return [_column(path, domain, "u", identity)]
+    there = [name for name in fields if has_column(path, name)]
+    if not there:
+        raise RunError(f"{path} has no column of a field: expected one of {', '.join(fields)}.")
+    return [_column(path, domain, name, value_of(name)) for name in there]
+
+
+def _column(path: Path, domain: Domain, column: str, operator: Operator) -> Observation:
     # Characters that are not valid Unicode cannot be saved, and control characters must not reach a terminal.
-    name = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in path.name)
-    read = partial(Observation.from_table, path, domain.coordinate_names, "u", domain=domain, name=f"u in {name}")
+    file = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in path.name)
+    noise = "noise" if has_column(path, "noise") else "learned"
+    axes = domain.coordinate_names
+    return Observation.from_table(path, axes, column, noise, operator, domain, f"{column} in {file}")
+
+
+def has_column(path: Path, name: str) -> bool:
     try:
-        return read(noise="noise")
+        read_table(path, [name])
     except MissingColumnError:
-        return read(noise="learned")
+        return False
+    return True

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..equations import Nonlinear
 from ..inference import Posterior
+from ..inference.linearising import is_linearised
 from ..inference.memory import peak_bytes
 from ..observations import Observation
 from ..operators import Operator, same
@@ -34,7 +36,7 @@ def measured(posterior: Posterior, problem: Problem, config: Config, results: Re
         "recipe": training.recipe,
         "seed": config.seed,
         "n_u": sum(len(item) for item in data if item.operator.order == 0),
-        "n_f": values_of(problem.operator, data),
+        "n_f": values_of_equations(problem, data),
         "n": n,
         "latent_dim": int(posterior.model.kernel.components[0].log_lengthscale.size),
         "kernel": training.kernel,
@@ -44,6 +46,7 @@ def measured(posterior: Posterior, problem: Problem, config: Config, results: Re
         "check": verdict.to_json(),
         "calibration": _factors(posterior),
         "parameters": posterior.parameters._to_json() if posterior.parameters else None,
+        "iterations": [asdict(item) for item in training.iterations],
         "objective": training.objective,
         "candidates": dict(training.candidates),
         "rounds": [asdict(item) for item in training.rounds],
@@ -62,6 +65,15 @@ def measured(posterior: Posterior, problem: Problem, config: Config, results: Re
 def values_of(operator: Operator, data: Sequence[Observation]) -> int:
     """How many of the values are values of this operator."""
     return sum(len(item) for item in data if same(item.operator, operator))
+
+
+def values_of_equations(problem: Problem, data: Sequence[Observation]) -> int:
+    """How many of the values are values of the equations; nonlinear ones are linearised in the data."""
+    if not problem.equations:
+        return values_of(problem.operator, data)
+    inside = [stated.operator for stated in problem.statements[-len(problem.equations) :]]
+    is_of = lambda item, A: is_linearised(item, A) if isinstance(A, Nonlinear) else same(item.operator, A)
+    return sum(len(item) for item in data if any(is_of(item, A) for A in inside))
 
 
 def _factors(posterior: Posterior) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ KINDS: dict[str, Any] = {
     **dict.fromkeys(("error_u", "error_f", "z_rms_u", "z_rms_f", "constant_u", "line_u"), NUMBER | None),
     **dict.fromkeys(("coverage_u", "coverage_f", "check", "verdict"), dict | None),
     "stopped": str | None,
+    "parts": list[str],
 }
 VERDICT: dict[str, Any] = {"status": STATUSES, "reasons": list[str], "error_u": NUMBER | None}
 CHECK: dict[str, Any] = {
@@ -30,6 +31,10 @@ ROUND: dict[str, Any] = {
     "error": NUMBER | None,
     "seconds": NUMBER,
 }
+ITERATION: dict[str, Any] = {
+    "phase": str,
+    **dict.fromkeys(("residual", "step", "change", "objective"), NUMBER | None),
+}
 COMPARED = ("coverage", "error", "claimed", "z_rms", "size", "worst_error")
 COMPARISON: dict[str, Any] = {
     "name": str,
@@ -45,7 +50,7 @@ NUMBERS: dict[str, Any] = {
 }
 # Missing in older runs, by the part that they are in.
 LATER = {
-    "": ("stopped", "verdict"),
+    "": ("stopped", "verdict", "parts"),
     "check.": ("status", "reasons", "compared_with"),
     "check.comparisons.": ("size", "worst", "worst_error"),
 }
@@ -60,14 +65,20 @@ def odd(found: Any) -> str:
         return "it is not a table of names and values"
     if wrong := _misfit(found, KINDS):
         return wrong
-    for name in ("coverage_u", "coverage_f"):
-        if wrong := _misfit(found[name] or {}, dict.fromkeys(found[name] or {}, NUMBER), f"{name}."):
+    for part in ("u", "f", *found.get("parts", ())):
+        kinds = {f"error_{part}": NUMBER | None, f"z_rms_{part}": NUMBER | None, f"coverage_{part}": dict | None}
+        if wrong := _misfit(found, {key: kind for key, kind in kinds.items() if key in found}):
+            return wrong
+        covered = found.get(f"coverage_{part}") or {}
+        if wrong := _misfit(covered, dict.fromkeys(covered, NUMBER), f"coverage_{part}."):
             return wrong
     if (verdict := found.get("verdict")) is not None and (wrong := _misfit(verdict, VERDICT, "verdict.")):
         return wrong
     if wrong := _misfits(found.get("rounds", []), ROUND, "rounds"):
         return wrong
     if wrong := _odd_numbers(found.get("parameters")):
+        return wrong
+    if wrong := _misfits(found.get("iterations", []), ITERATION, "iterations"):
         return wrong
     if (check := found["check"]) is None:
         return ""

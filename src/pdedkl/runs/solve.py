@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from .. import fit, load
 from .. import solve as solve_problem
+from ..equations import Nonlinear
 from ..inference import Posterior
 from ..operators import Operator, same
 from ..problems import Problem
@@ -32,11 +33,14 @@ class Solved(NamedTuple):
 
 
 class Predictor(NamedTuple):
-    """A posterior, the names of its coordinates in a table, and the operator of `f = A u`."""
+    """A posterior, the names of its coordinates in a table, and the operator of `f = A u`.
+
+    Several fields, and nonlinear equations, have none.
+    """
 
     posterior: Posterior
     columns: list[str]
-    operator: Operator
+    operator: Operator | None
 
 
 def solve(
@@ -56,11 +60,13 @@ def solve(
     """
     config = folder.config()
     problem = problem_of(config, folder, trust)
+    # Newton's method has no checkpoint: such a run begins anew.
+    newton = any(isinstance(stated.operator, Nonlinear) for stated in problem.statements)
     common: dict[str, Any] = {
         "seed": config.seed,
         "accuracy": config.accuracy,
         "seconds": config.seconds,
-        "checkpoint": folder / CHECKPOINT,
+        "checkpoint": None if newton else folder / CHECKPOINT,
         "callbacks": callbacks,
         "progress": progress,
     }
@@ -113,7 +119,8 @@ def predictor(folder: Folder, trust: bool = False) -> Predictor:
         if (found := _from_extra(header.get("extra"), posterior)) is not None:
             return found
     problem, posterior = _loaded(folder, trust)
-    return Predictor(posterior, list(problem.domain.coordinate_names), problem.operator)
+    linear = len(problem.fields) < 2 and not isinstance(problem.operator, Nonlinear)
+    return Predictor(posterior, list(problem.domain.coordinate_names), problem.operator if linear else None)
 
 
 def report(folder: Folder, solved: Solved) -> list[str]:
@@ -167,7 +174,7 @@ def _check_model(folder: Folder) -> None:
 
 def _extra(posterior: Posterior, problem: Problem) -> dict[str, Any]:
     """What a prediction needs besides the posterior: names of columns, and which observation has the operator `A`."""
-    operators = [item.operator for item in posterior.observations]
+    operators = [] if len(problem.fields) > 1 else [item.operator for item in posterior.observations]
     source = next((i for i, one in enumerate(operators) if same(one, problem.operator)), None)
     return {"columns": list(problem.domain.coordinate_names), "source": source}
 
@@ -178,9 +185,11 @@ def _from_extra(extra: Any, posterior: Posterior) -> Predictor | None:
     names, source = found.get("columns"), found.get("source")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         return None
-    if not isinstance(source, int) or isinstance(source, bool) or not 0 <= source < len(posterior.observations):
-        return None
     if len(set(names)) != len(names) or len(names) != posterior.model.kernel.dim:
+        return None
+    if source is None and posterior.model.kernel.fields:
+        return Predictor(posterior, names, None)
+    if not isinstance(source, int) or isinstance(source, bool) or not 0 <= source < len(posterior.observations):
         return None
     return Predictor(posterior, names, posterior.observations[source].operator)
 

@@ -24,6 +24,7 @@ from ..inference.built_in import not_built_in
 from ..inference.conditioning import MATRICES
 from ..inference.estimates import prior_spreads, with_estimates
 from ..inference.iterative import chosen_solver
+from ..inference.linearising import is_nonlinear
 from ..inference.memory import fits, most_that_fit
 from ..kernels import Kernel, Profile
 from ..means import ConstantMean, Mean, NetworkMean, ZeroMean
@@ -36,7 +37,6 @@ from .curvature import settled
 from .curvature import widened as numbers_widened
 from .interactions import sets_of
 from .journal import Journal, digest_of, fingerprint, recorded
-from .linearising import is_nonlinear
 from .monitor import Callback, Monitor, Step, display
 from .newton import Iteration, Steps, solved
 from .paper import Paper
@@ -125,6 +125,7 @@ class Training(Shown):
     - `iterations`: the iterations of Newton's method, for nonlinear equations: residual, step, change and evidence.
     - `sets`: the sets of inputs that act together, if the kernel that was kept is a sum over such sets; their shares of
       the variance are in `posterior.interactions()`.
+    - `converged`: whether these ended at a solution.
 
     !!! example
         ```python
@@ -151,6 +152,7 @@ class Training(Shown):
     rounds: tuple[Round, ...] = ()
     iterations: tuple[Iteration, ...] = ()
     sets: tuple[tuple[str, ...], ...] = ()
+    converged: bool = True
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Training)
@@ -177,8 +179,8 @@ class Training(Shown):
         return f"Training: {self._in_words()}", rows
 
     def table(self) -> str:
-        """The rounds of `solve`, if there were any; the kernels that were tried, and their objectives. A star marks the
-        one that was kept.
+        """The rounds of `solve` and the iterations of Newton's method, if there were any; the kernels that were tried,
+        and their objectives. A star marks the one that was kept.
 
         **Arguments:** none.
 
@@ -196,6 +198,12 @@ class Training(Shown):
             for number, item in enumerate(self.rounds, 1):
                 facts = f"{number:<7}{item.values:>7}{item.error:>12.1e}{item.seconds:>9.0f}  {item.status:<16}"
                 lines.append(facts + item.kernel)
+            lines.append("")
+        if self.iterations:
+            lines.append(f"{'linearisation':<16}{'residual':>10}{'step':>8}{'change':>10}{'objective':>12}")
+            for it in self.iterations:
+                facts = f"{it.phase:<16}{it.residual:>10.1e}{it.step:>8.3g}{it.change:>10.1e}{it.objective:>12.1f}"
+                lines.append(facts)
             lines.append("")
         lines.append(f"{'kernel':<32}{'objective':>12}")
         for name, value in self.candidates:
@@ -324,10 +332,9 @@ def fit(
             engine=engine,
             solver=solver,
             trained_values=trained_values,
-            callbacks=callbacks,
-            progress=progress,
+            progress=False,
         )
-        steps = Steps(start, continuation, seconds, callbacks, calibrate is not False, seed, solver)
+        steps = Steps(start, continuation, seconds, callbacks, calibrate is not False, seed, solver, progress)
         posterior = solved(linear, problem, domain, given, steps)
         say_how_it_ended(posterior)
         return posterior

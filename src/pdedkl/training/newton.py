@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..checking.around import Around
 from ..checking.check import check, judged_by_the_data
 from ..checking.determined import undetermined
 from ..domain import Domain
@@ -32,15 +33,7 @@ from ..equations.nonlinear import as_fields
 from ..equations.numbers import numbers_in
 from ..inference import Posterior, condition
 from ..inference.built_in import not_built_in
-from ..kernels import Kernel
-from ..model import Model
-from ..observations import Observation
-from ..operators.rows import names_in
-from ..scales import exact_levels, signal_variance, with_tolerance
-from . import starts
-from .around import Around
-from .journal import Journal
-from .linearising import (
+from ..inference.linearising import (
     Values,
     bounded,
     change,
@@ -53,13 +46,25 @@ from .linearising import (
     values_of_functions,
     zeros,
 )
-from .monitor import Callback, Monitor
+from ..kernels import Kernel
+from ..model import Model
+from ..observations import Observation
+from ..operators.rows import names_in
+from ..scales import exact_levels, signal_variance, with_tolerance
+from . import starts
+from .journal import Journal
+from .monitor import Callback, Monitor, display
 from .objective import Objective
 from .phases import Trainer
 from .recipes import independent
+from .robust import with_weights
 
 # Iterations with a plain kernel, the number of values it is trained on, and the rounds of training in each.
 LOOKS, LOOKED_AT, ROUNDS = 8, 400, 8
+# There are more, at most so many, as long as each lowers the residual to this fraction.
+MOST_LOOKS, LOWERS = 16, 0.5
+# It is trained on this many once iterates change by less than that: with fewer it is too smooth for all of them.
+LOOKED_CLOSER_AT, SOME_WAY = 1500, 0.3
 # Looks are over when rows change by less than this fraction of their size, and iterations when by less than that.
 NEAR, CONVERGED = 3e-2, 1e-8
 # Iterations that only condition, and how often the model is trained.
@@ -68,6 +73,8 @@ MOST, TRAININGS = 12, 2
 MOVED = 1e-3
 # Residuals below this fraction of their terms are as good as zero.
 NEGLIGIBLE = 1e-6
+# The largest residual after a step with another model, of that second order.
+SECOND_ORDER = 0.1
 # Iterates that still change by this much have not converged.
 FAR = 1e-3
 # The shortest step, as a fraction of Newton's.
@@ -102,9 +109,15 @@ class Newton:
     """Newton's method on one set of observations."""
 
     def __init__(
-        self, domain: Domain, data: Sequence[Observation], trainer: Trainer, solver: str = "auto", name: str = "Newton"
+        self,
+        domain: Domain,
+        data: Sequence[Observation],
+        trainer: Trainer,
+        solver: str = "auto",
+        name: str = "Newton",
+        fields: Sequence[str] = (),
     ) -> None:
-        self.domain, self.trainer, self.solver, self.name = domain, trainer, solver, name
+        self.domain, self.trainer, self.solver, self.name, self.fields = domain, trainer, solver, name, tuple(fields)
         self.data = with_tolerance(data)
         self.history: list[Iteration] = []
         self.best: Iterate | None = None
@@ -112,19 +125,21 @@ class Newton:
     def looks(self, start: Values) -> Iterate:
         """Iterations with a plain kernel that is trained a little in each."""
         found, model = Iterate(start, None, np.inf, np.inf), None
-        for number in range(LOOKS):
+        for number in range(MOST_LOOKS):
             linear = linear_at(self.data, found.values)
-            part = starts.subsample(linear, LOOKED_AT, 0)
+            close = found.change < SOME_WAY
+            part = starts.subsample(linear, LOOKED_CLOSER_AT if close else LOOKED_AT, 0)
             if model is None:
                 fields = names_in([item.operator for item in linear])
                 variance = signal_variance(part)
                 kernel = independent(starts.on_inputs(self.domain, variance, factor=0.5), fields, part)
-                model = starts.model_of(kernel, part)
+                model = starts.with_field(starts.model_of(kernel, part), self.fields)
             objective = Objective(model, part)
             model = self.trainer.alternate(f"{self.name}, look {number + 1}", objective, ROUNDS).model
-            made = self.step(f"look {number + 1}", found.values, model, linear)
-            found = found if made is None else made
-            if made is None or found.change < NEAR or self.trainer.ended():
+            made = self.step(f"look {number + 1}", found.values, model, linear, changed=True)
+            before, found = found.residual, found if made is None else made
+            done = (close and found.change < NEAR) or (number + 1 >= LOOKS and not found.residual < LOWERS * before)
+            if made is None or done or self.trainer.ended():
                 break
         return found
 
@@ -133,7 +148,7 @@ class Newton:
         found, before = Iterate(start, None, np.inf, np.inf), np.inf
         for number in range(MOST):
             data = _as_trained(linear_at(self.data, found.values), model)
-            if (made := self.step(f"{phase} {number + 1}", found.values, model, data)) is None:
+            if (made := self.step(f"{phase} {number + 1}", found.values, model, data, changed=number == 0)) is None:
                 return found._replace(change=np.inf)
             found = made
             # Rounding ends the quadratic convergence at some level: then changes fall no more.
@@ -142,6 +157,28 @@ class Newton:
             if found.change < CONVERGED or stalled or self.trainer.stopped():
                 break
         return found
+
+    def weighted_as(self, trained: Posterior) -> None:
+        """Take the weights that training gave to values which may be far off."""
+        by_name = {item.name: item for item in trained.observations if item.weights is not None}
+        each: list[np.ndarray | None] = []
+        for item in self.data:
+            if (found := by_name.get(item.name)) is None:
+                each.append(None)
+                continue
+            weights = np.ones(len(item))
+            held = item.of_values & trained.model.kernel.zero_at(np.asarray(item.points))
+            weights[~held] = np.asarray(found.weights)
+            each.append(weights)
+        self.data = with_weights(self.data, each)
+
+    def _show(self, item: Iteration, model: Model) -> None:
+        """An iteration in the progress display, as a step of its own."""
+        number, noise = len(self.history), {name: float(level) for name, level in model.noise().items()}
+        text = (
+            f"{self.name}, {item.phase}: residual {item.residual:.1e}, step {item.step:.3g}, change {item.change:.1e}"
+        )
+        self.trainer.monitor.report(text, number, number, item.objective, item.change, noise)
 
     def polished(self, found: Iterate, fresh: Sequence[Observation]) -> Iterate:
         """The same with smaller tolerances of exact values, as long as fresh residuals fall.
@@ -172,9 +209,12 @@ class Newton:
         """How far the solution moved, relative to its size."""
         return change(self.data, old, new, sizes(self.data, new))
 
-    def step(self, phase: str, old: Values, model: Model, linear: Sequence[Observation]) -> Iterate | None:
+    def step(
+        self, phase: str, old: Values, model: Model, linear: Sequence[Observation], changed: bool = False
+    ) -> Iterate | None:
         """From the old values towards those of the posterior of linear data, as far as all residuals together fall.
 
+        `changed` says that the model is another than that of the old values.
         There is no step where a matrix has no factorisation, or residuals are not finite.
         """
         try:
@@ -188,13 +228,19 @@ class Newton:
         if not bounded(self.data, new):
             return None
         scale = sizes(self.data, new)
-        before, values, residual = misfit(self.data, old, scale), new, misfit(self.data, new, scale)
-        while not residual < max(before, NEGLIGIBLE) and length > SHORTEST:
+        values, residual = new, misfit(self.data, new, scale)
+        allowed = max(misfit(self.data, old, scale), NEGLIGIBLE)
+        if changed:
+            # The old values were those of another kernel, which this one cannot follow: what is left over after a step
+            # of Newton's method is of second order.
+            allowed = max(allowed, min(change(self.data, old, new, scale) ** 2, SECOND_ORDER))
+        while not residual < allowed and length > SHORTEST:
             length /= 2
             values = moved(old, values, 0.5)
             residual = misfit(self.data, values, scale)
         found = Iterate(values, posterior, residual, change(self.data, old, new, scale))
         self.history.append(Iteration(phase, residual, length, found.change, float(posterior.objective)))
+        self._show(self.history[-1], model)
         # What is returned if iterations do not end is the posterior, which has made the whole step.
         whole = misfit(self.data, new, scale)
         if self.best is None or whole <= self.best.residual:
@@ -212,16 +258,24 @@ class Steps(NamedTuple):
     calibrate: bool = True
     seed: int = 0
     solver: str = "auto"
+    progress: bool | None = False
 
 
 def solved(
     fit_linear: Callable[..., Posterior], problem: Any, domain: Domain, data: Sequence[Observation], steps: Steps
 ) -> Posterior:
     """The posterior of a nonlinear problem. `fit_linear(problem, data)` trains a model on linear data."""
+    with display(steps.progress) as shown:
+        return _solved(fit_linear, problem, domain, data, steps._replace(callbacks=(*steps.callbacks, *shown)))
+
+
+def _solved(
+    fit_linear: Callable[..., Posterior], problem: Any, domain: Domain, data: Sequence[Observation], steps: Steps
+) -> Posterior:
     begin = time.monotonic()
     monitor = Monitor(callbacks=tuple(steps.callbacks), allowed=steps.seconds)
     trainer = Trainer(Journal(None, ""), monitor)
-    make = partial(Newton, domain, trainer=trainer, solver=steps.solver)
+    make = partial(Newton, domain, trainer=trainer, solver=steps.solver, fields=getattr(problem, "fields", ()))
     newton = make(data)
     values = _started(steps.start, newton.data, names_in([item.operator for item in data]))
     history: list[Iteration] = []
@@ -241,10 +295,11 @@ def solved(
             # The verdict on a linearisation is not that on the solution.
             warnings.simplefilter("ignore")
             stated = problem if isinstance(problem, Domain) else Around(problem, linear)
-            trained = fit_linear(stated, linear, calibrate=False, seconds=left)
+            trained = fit_linear(stated, linear, calibrate=False, seconds=left, callbacks=steps.callbacks)
         # Whoever ends this training means all of it.
         if (why := trained.training.stopped) not in (None, OUT_OF_TIME):
             monitor.stopped = why
+        newton.weighted_as(trained)
         found = newton.converge(trained.model, before)
         if newton.moved(before, found.values) < MOVED or trainer.ended() or (left is not None and left <= 1.0):
             break
@@ -257,10 +312,13 @@ def solved(
         raise ArithmeticError("Newton's method made no step: the linearised equations have no finite solution.")
     iterations = (*history, *newton.history)
     training = trained.training and replace(
-        trained.training, iterations=iterations, seconds=time.monotonic() - begin, stopped=monitor.stopped
+        trained.training,
+        iterations=iterations,
+        converged=converged,
+        seconds=time.monotonic() - begin,
+        stopped=monitor.stopped,
     )
-    posterior = judged(replace(found.posterior, training=training), problem, steps)
-    return posterior if converged else with_reason(posterior, found, len(iterations))
+    return judged(replace(found.posterior, training=training), problem, steps)
 
 
 def judged(posterior: Posterior, problem: Any, steps: Steps) -> Posterior:
@@ -275,19 +333,6 @@ def judged(posterior: Posterior, problem: Any, steps: Steps) -> Posterior:
         fresh = not_built_in(posterior.model.kernel, around.fresh(FRESH, seed=steps.seed, purpose="calibration"))
         posterior = posterior.calibrated(fresh, narrow=not open_questions)
     return replace(posterior, verdict=check(posterior, around, seed=steps.seed, open_questions=open_questions))
-
-
-def with_reason(posterior: Posterior, best: Iterate, count: int) -> Posterior:
-    """The verdict on an iteration that did not end."""
-    text = (
-        f"Newton's method did not converge in {count} iterations: they still change the solution by {best.change:.1e}, "
-        f"and this is the iterate with the smallest residual, {best.residual:.1e} of its terms. Start nearer with "
-        "start=function of the point, solve it first with easier numbers, continuation={'nu': [0.1, 0.03]}, or add "
-        "points."
-    )
-    verdict = posterior.verdict
-    status = "undetermined" if verdict.status == "undetermined" else "not calibrated"
-    return replace(posterior, verdict=replace(verdict, status=status, reasons=(text, *verdict.reasons)))
 
 
 def stages(data: Sequence[Observation], continuation: Mapping[str, Sequence[float]] | None) -> list[dict[str, float]]:

@@ -31,9 +31,9 @@ from ..inference import Posterior, condition
 from ..kernels import Kernel, Profile, SquaredExponential
 from ..model import Model
 from ..observations import Observation
-from ..operators import Row, Vanishing
+from ..operators import Vanishing
 from ..operators.rows import names_in
-from ..scales import may_be_noise, signal_variance
+from ..scales import may_be_noise, signal_variance, size_of_field
 from . import starts
 from .candidates import (
     CANDIDATES,
@@ -612,19 +612,11 @@ def independent(kernel: Kernel, fields: Sequence[str], observations: Sequence[Ob
         return kernel
     overall, parts = signal_variance(observations), []
     for name in fields:
-        size = np.log(variance_of_field(name, observations, overall) / overall)
+        size = np.log((size_of_field(name, observations) ** 2 or overall) / overall)
         own = kernel.of(name)
         where = lambda k: [part.base.log_variance for part in k.components]
         parts.append(eqx.tree_at(where, own, [sizes + size for sizes in where(own)]))
     return Kernel(tuple(part for own in parts for part in own.components))
-
-
-def variance_of_field(name: str, observations: Sequence[Observation], otherwise: float) -> float:
-    """The mean square of the values of a field; another number if there are none, or if all are zero."""
-    of_it = [o for o in observations if o.of_values and isinstance(o.operator, Row) and o.operator.names == (name,)]
-    return (
-        float(np.mean(np.concatenate([np.asarray(o.values) for o in of_it]) ** 2)) or otherwise if of_it else otherwise
-    )
 
 
 def _enough(rows: np.ndarray, strengths: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

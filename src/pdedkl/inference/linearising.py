@@ -15,20 +15,26 @@ import numpy as np
 from jaxtyping import Float
 
 from ..equations import Nonlinear, linearised
-from ..inference import Posterior, rows
-from ..inference.staged import between, cross_of
 from ..observations import Observation
 from ..operators import Operator, Row
 from ..operators.rows import row_of
-from ..operators.tabulated import tabulated
-from ..scales import data_scales
+from ..operators.tabulated import Tabulated, tabulated
+from ..scales import data_scales, expected_sizes
+from . import rows
+from .posterior import Posterior
+from .staged import between, cross_of
 
 # Iterates with larger numbers have gone astray.
 LARGEST = 1e30
+TINY = 1e-300
+# Terms smaller than this fraction of what their operator makes of functions as large as the fields count as zero.
+NEARLY_ZERO = 1e-2
+# What an equation feels of the change of a row, in units of its largest term, counts this many times at most.
+FELT = 100.0
 # Points whose rows are predicted at once.
 BATCH = 2048
 
-Values = list[Float[np.ndarray, "n k"]]
+Values = list[Float[np.ndarray, "_ _"]]
 
 
 def rows_in(operator: Operator) -> tuple[Operator, ...]:
@@ -93,7 +99,7 @@ def _linear(item: Observation, at: Float[np.ndarray, "n k"]) -> Observation:
 
 def _row(operator: Nonlinear, points: np.ndarray, slopes: Float[np.ndarray, "n k"]) -> Operator:
     """`Σ_i c_i L_i`, for each field by itself."""
-    text = f"linearised {operator}"
+    text = text_of(operator)
     parts: dict[str, list[tuple[int, Operator]]] = {}
     for i, row in enumerate(operator.rows):
         if not isinstance(row, Row):
@@ -107,7 +113,19 @@ def _row(operator: Nonlinear, points: np.ndarray, slopes: Float[np.ndarray, "n k
     return row_of(found)
 
 
-def residuals(data: Sequence[Observation], values: Values) -> list[Float[np.ndarray, " n"]]:
+def text_of(operator: Nonlinear) -> str:
+    """What the linearisations of an operator print as."""
+    return f"linearised {operator}"
+
+
+def is_linearised(item: Observation, operator: Nonlinear) -> bool:
+    """Whether an observation is of a linearisation of this operator."""
+    row = item.operator
+    parts = row.operators if isinstance(row, Row) else (row,)
+    return all(isinstance(part, Tabulated) and part.text == text_of(operator) for part in parts)
+
+
+def residuals(data: Sequence[Observation], values: Values) -> list[Float[np.ndarray, " _"]]:
     """`f − F(L m)` at all points."""
     found = []
     for item, at in zip(data, values):
@@ -137,10 +155,11 @@ def bounded(data: Sequence[Observation], values: Values) -> bool:
 def sizes(data: Sequence[Observation], values: Values) -> list[float]:
     """The size of the terms of each observation: what its residuals are small in comparison to."""
     # A condition whose values are all zero is as large as a function of the size of the others makes it.
-    usual = data_scales(linear_at(data, values))
+    linear = linear_at(data, values)
+    usual, least = data_scales(linear), NEARLY_ZERO * expected_sizes(linear)
     found = []
-    for item, at in zip(data, values):
-        size = usual[item.noise_name or item.name]
+    for item, at, floor in zip(data, values, least.tolist()):
+        size = max(usual[item.noise_name or item.name], floor)
         if isinstance(item.operator, Nonlinear):
             slopes = np.asarray(linearised(item.operator, np.asarray(item.points), at).slopes)
             size = max(size, *(float(np.sqrt(np.mean(part**2))) for part in (slopes * at).T))
@@ -149,8 +168,9 @@ def sizes(data: Sequence[Observation], values: Values) -> list[float]:
 
 
 def misfit(data: Sequence[Observation], values: Values, scale: Sequence[float]) -> float:
-    """The root mean square of all residuals, each relative to the size of its kind."""
-    each = [float(np.mean((r / s) ** 2)) for r, s in zip(residuals(data, values), scale)]
+    """The root mean square of all residuals, each relative to the size of its kind, and counted by its weight."""
+    weights = [None if item.weights is None else np.asarray(item.weights) for item in data]
+    each = [float(np.average((r / s) ** 2, weights=w)) for r, s, w in zip(residuals(data, values), scale, weights)]
     return float(np.sqrt(np.mean(each))) if np.all(np.isfinite(each)) else float("inf")
 
 
@@ -159,12 +179,18 @@ def moved(values: Values, new: Values, step: float) -> Values:
 
 
 def change(data: Sequence[Observation], old: Values, new: Values, scale: Sequence[float]) -> float:
-    """How far two lists of values are apart, relative to the size of each row; the largest of all rows."""
+    """How far two lists of values are apart, relative to the size of each row; the largest of all rows.
+
+    A row that is zero has no size. What counts then is how much its equation feels of the change.
+    """
     far = [0.0]
     for item, one, other, size in zip(data, old, new, scale):
         own = np.sqrt(np.mean(other**2, axis=0))
         away = np.sqrt(np.mean((other - one) ** 2, axis=0))
-        if not isinstance(item.operator, Nonlinear):
+        if isinstance(item.operator, Nonlinear):
+            slopes = np.asarray(linearised(item.operator, np.asarray(item.points), other).slopes)
+            own = np.maximum(own, away * size / (FELT * np.sqrt(np.mean((slopes * (other - one)) ** 2, axis=0)) + TINY))
+        else:
             own = np.maximum(own, size)
-        far += [float(a / s) for a, s in zip(away, own) if s > 0]
+        far += [float(a / s) for a, s in zip(away, own) if a > 0]
     return max(far)
