@@ -72,6 +72,12 @@ CANDIDATES: tuple[Kind, ...] = (
         lambda search: search.zero_on_walls(),
     ),
     Kind(
+        "projection",
+        "One smooth function of a few directions.",
+        lambda search: search.has_directions,
+        lambda search: search.model(search.projection()),
+    ),
+    Kind(
         SYMMETRIC,
         "Functions that do not change under the swaps and reflections of inputs under which the problem does not.",
         lambda search: search.errors_are_left and search.symmetry is not None,
@@ -81,12 +87,6 @@ CANDIDATES: tuple[Kind, ...] = (
     _with_profile("rational quadratic", "Several length scales at once, as in a layer or a narrow peak."),
     _with_profile("Matérn 7/2", "Between Matérn 5/2 and smooth."),
     _with_profile("Matérn 9/2", "Between Matérn 7/2 and smooth."),
-    Kind(
-        "projection",
-        "One smooth function of a few directions.",
-        lambda search: search.has_directions,
-        lambda search: search.model(search.projection()),
-    ),
     Kind(
         "ridges",
         "A sum of smooth functions of one direction each, in the space that the projection found.",
