@@ -14,14 +14,23 @@ COMPILED = Path(tempfile.gettempdir()) / f"pdedkl-tests-{RUN}"
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(COMPILED)
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.05"
 
+# Two processes share the machine: threads of linear algebra only wait for each other, which takes their time too. NumPy
+# may be here already; the processes that tests start look at the environment.
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
+
 import pytest  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
+from threadpoolctl import threadpool_limits  # noqa: E402
 
 CHECKED = ["pdedkl.embeddings", "pdedkl.inference", "pdedkl.kernels", "pdedkl.means", "pdedkl.operators.symbol"]
 
 with install_import_hook(CHECKED, "shape_checks.typechecker"):
+    import quick_programs  # noqa: F401
+
     import pdedkl.api  # noqa: F401
     from pdedkl.compilation import make_room
+
+threadpool_limits(1)
 
 # Tracing makes many objects, few of which are garbage: looking for it seldom saves a twentieth of the time.
 gc.freeze()

@@ -1,13 +1,14 @@
 """Every public name says what it gives, what it takes and what it returns, with an example that runs.
 
-The examples build on those of `api.py`, which stand at its top. Training has tests of its own, so `fit` and `search`
-are replaced here: their examples have to be calls that their signatures accept.
+The examples build on those of `api.py`, which stand at its top. Training has tests of its own, so `fit`, `solve` and
+`search` are replaced here: their examples have to be calls that their signatures accept.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import replace
 from functools import cached_property
 
 import pytest
@@ -122,6 +123,12 @@ def test_examples_run(name, names, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     trained = Accepted(pk.fit, names["posterior"])
     searched = Accepted(pk.search, names["searched"])
+    training = pk.Training(
+        "default", "dkl", 0, "inputs", 0.0, (), 0.0, None, 0, None, 1.0, 0.1, 0.1, (),
+        rounds=(pk.Round(20, "inputs", 0.01, "calibrated", 1.0),),
+    )  # fmt: skip
+    solved = Accepted(pk.solve, replace(names["posterior"], training=training))
+    monkeypatch.setattr(api, "solve", solved)
     monkeypatch.setattr(api, "fit", trained)
     monkeypatch.setattr(api, "search", searched)
     for document in documents(name):

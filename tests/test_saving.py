@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -218,6 +219,7 @@ def test_round_trip_restores_every_bit(posteriors, tmp_path, name):
 
 FRESH = """
 import sys
+import quick_programs
 import jax, jax.numpy as jnp, numpy as np
 import pdedkl as pk
 
@@ -245,7 +247,9 @@ def test_another_process_predicts_the_same_bits(posteriors, tmp_path):
     np.save(tmp_path / "test.npy", TEST)
     np.save(tmp_path / "points.npy", POINTS)
     names = ["model.pdedkl", "test.npy", "points.npy", "out.npz"]
-    other = subprocess.Popen([sys.executable, "-c", FRESH, *(str(tmp_path / name) for name in names)])
+    paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-c", FRESH, *(str(tmp_path / name) for name in names)]
+    other = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": paths})
     expected = predictions(posterior)
     assert other.wait(timeout=300) == 0
     with np.load(tmp_path / "out.npz") as got:

@@ -35,7 +35,7 @@ def poisson(elm):
         return elm.Rows(faces, exact(faces), inside, -5 * exact(inside))
 
     test = rng.uniform(lower, upper, (100, 2))
-    return elm.Task(0.0, np.zeros(2), np.ones(2), lower, upper, rows(200), rows(500), rows(50), test, exact(test))
+    return elm.Task(0.0, np.zeros(2), np.ones(2), lower, upper, rows(80), rows(500), rows(50), test, exact(test))
 
 
 @pytest.mark.parametrize("kind", ["tanh", "sine"])
@@ -58,5 +58,5 @@ def test_features_solve_a_poisson_equation(elm, tmp_path):
     task = elm.Task.load(tmp_path / "task.npz")
     setting, tried = elm.tune(task, "given", seed=0)
     assert len(tried) > 12
-    trail = elm.race(task, "given", setting, seconds=1.0, seed=0)
+    trail = elm.race(task, "given", setting, seconds=0.3, seed=0)
     assert trail.pairs[-1][1] < 1e-6

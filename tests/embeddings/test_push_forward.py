@@ -13,19 +13,26 @@ import pdedkl as pk
 from pdedkl.embeddings import Activation, Normalisation, lecun, push_forward
 
 
-def on_latent(jet, g):
-    """`c g + drift·∇g + diffusion:∇∇ᵀg` at `z`."""
-    value = 0.0 if jet.c is None else jet.c * g(jet.z)
+def derivatives(u, q):
+    return u(q), jax.grad(u)(q), jax.hessian(u)(q)
+
+
+def on_latent(jet, value, slope, curvature):
+    """`c g + drift·∇g + diffusion:∇∇ᵀg`."""
+    total = 0.0 if jet.c is None else jet.c * value
     if jet.drift is not None:
-        value += jnp.dot(jet.drift, jax.grad(g)(jet.z))
+        total += jnp.dot(jet.drift, slope)
     if jet.diffusion is not None:
-        hessian = jax.hessian(g)(jet.z)
-        value += jnp.vdot(jet.diffusion, hessian if jet.diffusion.ndim == 2 else jnp.diagonal(hessian))
-    return value
+        total += jnp.vdot(jet.diffusion, curvature if jet.diffusion.ndim == 2 else jnp.diagonal(curvature))
+    return total
 
 
 @pytest.mark.parametrize("name", cases.embeddings(1))
 def test_jet_equals_autodiff_of_the_composition(name, d=3):
+    """Of the composition, all derivatives are taken once, and the coefficients of each operator make its value of them.
+
+    That coefficients are what an operator means is tested with the operators.
+    """
     embedding, operators = cases.embeddings(d)[name], list(cases.operators(d).values())
     normalise = Normalisation(cases.domain(d))
     q = jnp.asarray(cases.points(d, 1)[0])
@@ -34,11 +41,18 @@ def test_jet_equals_autodiff_of_the_composition(name, d=3):
     @oracles.quick_jit
     def both(operators, embedding):
         jets = [push_forward(op.symbol(q), embedding, normalise, q) for op in operators]
-        reference = [op(lambda p: g(embedding(normalise(p))))(q) for op in operators]
-        return jnp.stack([on_latent(jet, g) for jet in jets]), jnp.stack(reference)
+        inside = derivatives(g, jets[0].z)
+        value, slope, curvature = derivatives(lambda p: g(embedding(normalise(p))), q)
+        reference = []
+        for op in operators:
+            c, b, V, s = oracles.coefficients(op, q, d + 13)
+            reference.append(c * value + b @ slope + jnp.einsum("r,ri,ij,rj", s, V, curvature, V))
+        places = jnp.stack([jet.z for jet in jets])
+        return jnp.stack([on_latent(jet, *inside) for jet in jets]), jnp.stack(reference), places
 
-    got, expected = both(operators, embedding)
+    got, expected, places = both(operators, embedding)
     np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
+    np.testing.assert_allclose(places, np.tile(places[0], (len(operators), 1)), rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", ("gelu", "tanh", "silu", "sine", "square"))

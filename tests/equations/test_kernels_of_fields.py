@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from oracles import quick_jit
 
 import pdedkl as pk
 from pdedkl.equations import compiled_term
@@ -66,6 +67,10 @@ def nested(row, other, q, q_):
     return row({n: with_second(i) for i, n in enumerate(names)})(q)
 
 
+def pairs(row, other, q, q_):
+    return jax.vmap(lambda a: jax.vmap(lambda b: nested(row, other, a, b))(q_))(q)
+
+
 def points(n, seed=0):
     return np.random.default_rng(seed).uniform(DOMAIN.lower, DOMAIN.upper, size=(n, 3))
 
@@ -74,17 +79,20 @@ def points(n, seed=0):
     "name, engine", [*((name, "closed-form") for name in ROWS), ("vorticity", "autodiff"), ("elsewhere", "autodiff")]
 )
 def test_covariances_are_those_of_the_matrix_valued_kernel(name, engine):
-    k, made = kernel(), engine_of(engine)
-    left = compiled_term(ROWS[name])
+    made, left = engine_of(engine), compiled_term(ROWS[name])
     others = ["momentum", "elsewhere"] if engine == "closed-form" else ["stress"]
-    q, q_ = jnp.asarray(points(2, 1)), jnp.asarray(points(2, 2))
-    for other in others:
-        right = compiled_term(ROWS[other])
-        found = made.block(made.parameters(k), made.rows(k, left, q), made.rows(k, right, q_))
-        wanted = jax.vmap(lambda a, r=right: jax.vmap(lambda b: nested(left, r, a, b))(q_))(q)
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
-    own = made.diagonal(made.parameters(k), made.rows(k, left, q))
-    np.testing.assert_allclose(own, [nested(left, left, a, a) for a in q], rtol=1e-9, atol=1e-9)
+    rights = [compiled_term(ROWS[other]) for other in others]
+
+    @quick_jit
+    def both(k, q, q_):
+        bases, rows = made.parameters(k), made.rows(k, left, q)
+        found = [made.block(bases, rows, made.rows(k, right, q_)) for right in rights]
+        wanted = [pairs(left, right, q, q_) for right in rights]
+        return found, wanted, made.diagonal(bases, rows), jax.vmap(lambda a: nested(left, left, a, a))(q)
+
+    found, wanted, own, variance = both(kernel(), jnp.asarray(points(2, 1)), jnp.asarray(points(2, 2)))
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(own, variance, rtol=1e-9, atol=1e-9)
 
 
 def test_conditioning_predicts_any_row():
@@ -96,19 +104,20 @@ def test_conditioning_predicts_any_row():
         pk.Observation(ROWS["elsewhere"], points(3, 5), rng.normal(size=3), noise=0.1),
     ]
     posterior = pk.condition(kernel(), data)
-    flat = [(item.operator, item.points) for item in data]
-    test = [(compiled_term(ROWS["vorticity"]), jnp.asarray(points(2, 6)))]
+    rows = [*(item.operator for item in data), compiled_term(ROWS["vorticity"])]
+    at = [*(jnp.asarray(item.points) for item in data), jnp.asarray(points(2, 6))]
 
-    def cov(a, b):
-        block = lambda r, s, p, q: jax.vmap(lambda one: jax.vmap(lambda two: nested(r, s, one, two))(q))(p)
-        return np.block([[np.asarray(block(r, s, p, q)) for s, q in b] for r, p in a])
+    @quick_jit
+    def lower(at):
+        return [[pairs(rows[i], rows[j], at[i], at[j]) for j in range(i + 1)] for i in range(len(rows))]
 
-    gram = cov(flat, flat) + 0.01 * np.eye(10)
-    cross = cov(test, flat)
+    blocks = lower(at)
+    whole = np.block([[blocks[i][j] if j <= i else blocks[j][i].T for j in range(4)] for i in range(4)])
+    gram, cross, prior = whole[:10, :10] + 0.01 * np.eye(10), whole[10:, :10], whole[10:, 10:]
     y = np.concatenate([item.values for item in data])
     found = posterior.predict(points(2, 6), ROWS["vorticity"])
     np.testing.assert_allclose(found.mean, cross @ np.linalg.solve(gram, y), rtol=1e-7)
-    left = cov(test, test) - cross @ np.linalg.solve(gram, cross.T)
+    left = prior - cross @ np.linalg.solve(gram, cross.T)
     np.testing.assert_allclose(found.variance, np.diagonal(left), rtol=1e-6)
     np.testing.assert_allclose(posterior.covariance(points(2, 6), ROWS["vorticity"]), left, rtol=1e-6, atol=1e-9)
     assert posterior.sample(jax.random.key(0), points(2, 6), V, count=3).shape == (3, 2)
@@ -125,13 +134,14 @@ def test_the_evidence_is_differentiable_in_the_weights():
         pk.Observation(V, points(4, 4), rng.normal(size=4), noise=0.1),
     ]
     model = pk.Model(kernel(), data)
-    gradient = eqx.filter_grad(pk.negative_log_evidence, has_aux=True)(model, data)[0]
+    gradient = quick_jit(eqx.filter_grad(pk.negative_log_evidence, has_aux=True))(model, data)[0]
     slope = gradient.kernel.components[-1].mixing.weights
     where = lambda m: m.kernel.components[-1].mixing.weights
 
+    evidence = quick_jit(pk.negative_log_evidence)
+
     def value(step):
-        moved = eqx.tree_at(where, model, where(model).at[1].add(step))
-        return float(pk.negative_log_evidence(moved, data)[0])
+        return float(evidence(eqx.tree_at(where, model, where(model).at[1].add(step)), data)[0])
 
     np.testing.assert_allclose(slope[1], (value(1e-5) - value(-1e-5)) / 2e-5, rtol=1e-6)
     objective = Objective(model, data)

@@ -84,7 +84,7 @@ def test_a_nonlinear_system_is_solved():
         exact={"u": lambda q: 1 / jnp.cosh(q[0]), "v": lambda q: -jnp.tanh(q[0])},
     )
     assert problem.verify(n=10).ok
-    posterior = fitted(problem, 12, start={"u": lambda q: 1.0, "v": lambda q: 0.0 * q[0]})
+    posterior = fitted(problem, 12, model="gp", start={"u": lambda q: 1.0, "v": lambda q: 0.0 * q[0]})
     assert max(errors(posterior, problem, U, V)) < 1e-4
     assert posterior.training.iterations[-1].change < 1e-3
 
@@ -96,7 +96,7 @@ def test_a_field_that_is_known_up_to_a_constant_is_undetermined():
             equations=[D(X, X) @ U + D(X) @ V == 0, D(X) @ U == 1],
             conditions=[pk.Dirichlet(U, on=ENDS, value=lambda q: q[0])],
         )
-    posterior = fitted(problem, 8, 2)
+    posterior = fitted(problem, 8, 2, model="gp")
     assert posterior.verdict.status == "undetermined"
     assert "level of v" in posterior.verdict.reasons[0]
     at = problem.interior(20)
