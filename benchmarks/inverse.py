@@ -382,9 +382,9 @@ def page(rows: list[dict]) -> str:
             )
     lines += [
         "",
-        f"Sensors for `nu` of transport, {FEW} random ones before: `problem.refine(…, goal=nu)` chooses as many as are",
-        "expected to halve its standard deviation. What is left of it after measuring and fitting again, with the chosen",
-        "ones, and with as many, twice and four times as many random ones.",
+        f"Sensors for `nu` of transport, {FEW} random ones before: `problem.refine(…, goal=nu)` chooses as many as",
+        "are expected to halve its standard deviation. What is left of it after measuring and fitting again, with the",
+        "chosen ones, and with as many, twice and four times as many random ones.",
         "",
         "| seed | chosen | expected | left | as many random | twice | four times |",
         "|---|---|---|---|---|---|---|",
