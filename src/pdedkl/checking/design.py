@@ -1,8 +1,8 @@
 """Where to measure `u` next, so that a quantity of interest becomes known best.
 
 A value at `q` with noise `σ²` lowers the variance of a quantity `g` by `cov(g, u(q))² / (var u(q) + σ²)`. For an
-unknown number `θ` this is `cov(θ, u(q)) = cov(θ) wᵀ` with the slope `w` of `u(q)` (`inference/estimates.py`). Points are
-chosen one after the other; each updates the covariances of all others, as in `refine.py`. No values are needed.
+unknown number `θ` this is `cov(θ, u(q)) = cov(θ) wᵀ` with the slope `w` of `u(q)` (`inference/estimates.py`). Points
+are chosen one after the other; each updates the covariances of all others, as in `refine.py`. No values are needed.
 """
 
 from __future__ import annotations
