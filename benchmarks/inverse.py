@@ -22,9 +22,9 @@ KEPT = Path(__file__).parent / "results" / "inverse.json"
 # Data sets of one cell, and cells of one problem.
 SETS, CELLS = 10, 5
 PLACES = 500
-DESIGNS = 3
+DESIGNS = 2
 # Sensors before a design, and at most as many chosen ones.
-FEW, MANY = 15, 40
+FEW, MANY = 30, 40
 # The coverage of 95 % intervals over 50 data sets that chance allows.
 GOOD = (0.88, 1.0)
 
