@@ -1,9 +1,8 @@
 """Unknown numbers from measurements, with default settings: errors, intervals, time; `make inverse`.
 
-Three tables. In the first each cell is one `fit`, in a process of its own, beside the same fit with the numbers known.
+Two tables. In the first each cell is one `fit`, in a process of its own, beside the same fit with the numbers known.
 In the second a cell is ten data sets of one small problem, with new sensors and new noise: do 95 % intervals hold the
-truth 19 times of 20, by Laplace's approximation and by profiles? The third is about sensors that are chosen for one
-number. Called again, it goes on.
+truth 19 times of 20, by Laplace's approximation and by profiles? Called again, it goes on.
 """
 
 from __future__ import annotations
@@ -22,9 +21,6 @@ KEPT = Path(__file__).parent / "results" / "inverse.json"
 # Data sets of one cell, and cells of one problem.
 SETS, CELLS = 10, 5
 PLACES = 500
-DESIGNS = 2
-# Sensors before a design, and at most as many chosen ones.
-FEW, MANY = 30, 40
 # The coverage of 95 % intervals over 50 data sets that chance allows.
 GOOD = (0.88, 1.0)
 
@@ -229,47 +225,7 @@ SMALL: dict[str, Callable[[int], Case]] = {"spring": spring, "transport": transp
 
 
 def one(kind: str, name: str, seed: int) -> dict:
-    if kind == "design":
-        return design(seed)
     return fitted(FITS[name](seed), seed) if kind == "fit" else many(name, seed)
-
-
-def design(seed: int) -> dict:
-    """Sensors chosen for the diffusivity of a pulse, and random ones: what do both bring, once they have measured?
-
-    The number of random ones that halves the standard deviation is found by doubling.
-    """
-    import numpy as np
-
-    import pdedkl as pk
-
-    case = transport(seed)
-    equation = [item for item in case.data("unknown") if item.operator.order]
-    rng = np.random.default_rng([seed, 2])
-    noise = 0.05 * float(np.std(case.exact(rng.uniform(size=(500, 2)))))
-
-    def fitted_to(points: Any) -> Any:
-        values = case.exact(points) + noise * rng.normal(size=len(points))
-        sensors = pk.Observation(pk.identity, points, values, noise, name="sensors")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return pk.fit(case.problem, [*equation, sensors], model="gp", seed=seed, progress=False)
-
-    few = rng.uniform(size=(FEW, 2))
-    now = fitted_to(few)
-    deviation = lambda posterior: posterior.parameters["nu"].raw_std
-    plan = case.problem.refine(now, MANY, seed, goal="nu")
-    halved = np.flatnonzero(plan.after <= 0.5 * plan.before)
-    count = int(halved[0]) + 1 if len(halved) else MANY
-    chosen = deviation(fitted_to(np.concatenate([few, plan.points[:count]]))) / deviation(now)
-    random = {}
-    for times in (1, 2, 4):
-        more = rng.uniform(size=(times * count, 2))
-        random[times * count] = deviation(fitted_to(np.concatenate([few, more]))) / deviation(now)
-    return {"title": case.title, "count": count, "expected": plan.after[count - 1] / plan.before} | {
-        "chosen": chosen,
-        "random": random,
-    }
 
 
 def fitted(case: Case, seed: int) -> dict:
@@ -327,8 +283,6 @@ def inside(number: dict) -> bool:
 
 
 def shown(row: dict) -> str:
-    if row["kind"] == "design":
-        return f"design, seed {row['seed']}: {row['count']} chosen {row['chosen']:.2f}, random {row['random']}"
     if row["kind"] == "fit":
         numbers = ", ".join(f"{k} {v['estimate']:.4g} ± {v['std']:.1g}" for k, v in row["numbers"].items())
         return f"{row['name']:16}{numbers}; {row['seconds_unknown']:.0f} s, known {row['seconds_known']:.0f} s"
@@ -380,18 +334,6 @@ def page(rows: list[dict]) -> str:
                 f"| {name}: {mine[0]['title']} | {number} | {len(sets)} | {texts[0]} | {texts[1]} | {z:.2f} "
                 f"| {errors[len(errors) // 2]:.1%} |"
             )
-    lines += [
-        "",
-        f"Sensors for `nu` of transport, {FEW} random ones before: `problem.refine(…, goal=nu)` chooses as many as",
-        "are expected to halve its standard deviation. What is left of it after measuring and fitting again, with the",
-        "chosen ones, and with as many, twice and four times as many random ones.",
-        "",
-        "| seed | chosen | expected | left | as many random | twice | four times |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in [row for row in rows if row["kind"] == "design"]:
-        left = " | ".join(f"{share:.2f}" for share in row["random"].values())
-        lines.append(f"| {row['seed']} | {row['count']} | {row['expected']:.2f} | {row['chosen']:.2f} | {left} |")
     return "\n".join(lines) + "\n"
 
 
@@ -401,7 +343,6 @@ def main() -> int:
     options = parser.parse_args()
     cells = [("coverage", name, cell) for cell in range(CELLS) for name in chosen(list(SMALL), options.only)]
     cells += [("fit", name, seed) for seed in options.seeds for name in chosen(list(FITS), options.only)]
-    cells += [("design", name, seed) for seed in range(DESIGNS) for name in chosen(["transport"], options.only)]
     rows = measured(__file__, ("kind", "name", "seed"), cells, options, shown, cold=False)
     good = [row for row in rows if "failed" not in row]
     return finished(page(good), len(good) < len(rows), options)
