@@ -291,7 +291,7 @@ def shown(row: dict) -> str:
 
 
 def page(rows: list[dict]) -> str:
-    """The two tables of the documentation."""
+    """The tables of the documentation."""
     lines = [
         "# Unknown numbers",
         "",

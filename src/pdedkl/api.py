@@ -23,6 +23,7 @@ problem = pk.problems.built_in("heat", dim=2)
 """
 
 from . import problems
+from .checking.design import Design
 from .checking.parameters import Estimate, Parameters
 from .domain import Ball, Coordinates, Domain
 from .embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Invariants, Residual
@@ -86,6 +87,7 @@ __all__ = [
     "ConstantMean",
     "Coordinates",
     "D",
+    "Design",
     "Diffusion",
     "Directional",
     "Dirichlet",

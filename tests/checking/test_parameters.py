@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +13,7 @@ import pdedkl as pk
 from pdedkl.checking.parameters import described
 from pdedkl.cli.tables import show_parameters
 from pdedkl.runs.metrics import odd
+from pdedkl.verdicts import Verdict
 
 LINE = pk.Domain(x=(0.0, 1.0))
 X = LINE.coordinates("x")
@@ -118,6 +121,11 @@ def test_a_saved_model_has_the_same_table(known, tmp_path):
     assert str(again.parameters) == str(known.parameters)
     places = np.linspace(0, 1, 5)[:, None]
     assert np.array_equal(again.predict(places).variance, known.predict(places).variance)
+
+
+def test_intervals_are_doubted_where_error_bars_of_u_do_not_hold(known):
+    doubted = replace(known, verdict=Verdict("not calibrated")).parameters
+    assert "may be too narrow" in doubted.findings[0] and doubted["k"].identified
 
 
 def test_an_unknown_method_is_refused(known):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import pdedkl as pk
+from pdedkl.inference.estimates import slopes_at
 from pdedkl.training import starts
 from pdedkl.training.curvature import Line, settled, widened
+from pdedkl.training.gauss_newton import widened_by_weights
 from pdedkl.training.ladder import climbed
 from pdedkl.training.objective import Objective, value_and_gradient
 from pdedkl.training.phases import Trained
@@ -87,3 +91,30 @@ def test_the_ladder_goes_most_of_a_far_way():
     assert abs(climbed(objective_of(operator, k=20.0))[-1] - np.log(20.0)) < 1.0
     free = pk.Parameter("b", 0.0)
     assert climbed(objective_of(free * pk.identity - 0.5 * pk.D(X, X), k=-3.0))[-1] < -1.0
+
+
+def test_weights_widen_what_is_known_of_a_number():
+    """`K + J S Jᵀ/γ`: slopes `J` of the posterior mean by differences, the function on the latent space held."""
+    observations = data(K * pk.identity - 0.5 * pk.D(X, X))
+    kernel = pk.deep(LINE, pk.Affine(np.asarray([[1.0], [0.4]])))
+    objective = Objective(starts.model_of(kernel, observations), observations, prior_strength=0.1)
+    x, prior = objective.start(), np.asarray([5.0])
+    posterior = pk.condition(objective.model(x), objective.observations)
+    slopes = np.concatenate([slopes_at(posterior, item.operator, item.points) for item in objective.observations])
+
+    def mean(w):
+        moved = replace(posterior, model=objective.model(np.concatenate([w, x[objective.weight_count :]])))
+        return np.concatenate([moved.predict(item.points, item.operator).mean for item in objective.observations])
+
+    w, step = x[: objective.weight_count], 1e-5
+    jacobian = np.stack([(mean(w + h) - mean(w - h)) / (2 * step) for h in step * np.eye(len(w))], axis=1)
+    gram = np.asarray(posterior.solver.factor) @ np.asarray(posterior.solver.factor).T
+    found = [
+        np.linalg.inv(np.eye(1) / 25.0 + slopes.T @ np.linalg.solve(K, slopes))
+        for K in (gram + 10.0 * jacobian @ jacobian.T, gram)
+    ]
+    expected = found[0] - found[1]
+    assert expected[0, 0] > 1e-3 * found[1][0, 0]
+    np.testing.assert_allclose(widened_by_weights(objective, x, slopes, prior), expected, rtol=1e-2)
+    none = objective_of(K * pk.identity - 0.5 * pk.D(X, X))
+    assert np.all(widened_by_weights(none, none.start(), slopes, prior) == 0)

@@ -30,7 +30,7 @@ from ..observations import Learned, Observation
 from ..operators import Operator, same
 from ..scales import responses
 from ..shown import over
-from ..verdicts import ROUNDING, VALUES, Comparison, Verdict
+from ..verdicts import ROUNDING, UNCHECKED, VALUES, Comparison, Verdict
 from .around import around
 from .determined import undetermined
 
@@ -307,7 +307,10 @@ def _by_coefficients(posterior: Posterior, places: np.ndarray, size: float) -> t
 
 def _open_numbers(posterior: Posterior) -> tuple[str, ...]:
     """What the data leave open of unknown numbers. Error bars of `u` contain it, so they can hold all the same."""
-    return posterior.parameters.findings if posterior.model.coefficients else ()
+    if not posterior.model.coefficients:
+        return ()
+    # What an earlier verdict says of them is no reason for this one.
+    return replace(posterior, verdict=UNCHECKED).parameters.findings
 
 
 def outliers(posterior: Posterior) -> tuple[str, ...]:

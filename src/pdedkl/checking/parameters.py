@@ -32,6 +32,11 @@ IDENTIFIED = 0.5
 PART = 0.25
 # Weights of a combination that are this close to those of a product, say, make one.
 CLOSE = 0.15
+# Verdicts under which intervals of numbers are not to be trusted: they rest on the same kernel.
+DOUBTFUL = {
+    "not calibrated": "the verdict is that error bars of u do not hold",
+    "undetermined": "the verdict is that what was given does not determine u",
+}
 # With more values than this a picture has no profiles: they take time.
 MOST_VALUES = 1000
 # Nodes of the quadrature for means and standard deviations.
@@ -269,6 +274,8 @@ def described(posterior: Posterior, raw: np.ndarray, covariance: np.ndarray, met
     size = np.where(std > 0, std, 1.0)
     correlation = covariance / np.outer(size, size)
     findings = tuple(_finding(direction, unknown, raw, estimates) for direction in open_)
+    if posterior.verdict.status in DOUBTFUL:
+        findings = (*findings, f"These intervals may be too narrow: {DOUBTFUL[posterior.verdict.status]}.")
     return Parameters(posterior, estimates, correlation, findings, method)
 
 

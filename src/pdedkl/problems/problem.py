@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
+from ..checking.design import Design, designed
 from ..checking.refine import CANDIDATES_PER_POINT, MOST_CANDIDATES, PLACES, most_telling
 from ..domain import Domain
 from ..equations import Equation, as_operator, plain
@@ -240,18 +241,31 @@ class Problem(Shown):
             return found
         return tuple(Observation(o.operator, o.points, o.values, "exact", o.name) for o in found)
 
-    def refine(self, posterior: Any, n: int, seed: int = 0) -> tuple[Observation, ...]:
+    @overload
+    def refine(self, posterior: Any, n: int, seed: int = 0) -> tuple[Observation, ...]: ...
+
+    @overload
+    def refine(self, posterior: Any, n: int, seed: int = 0, *, goal: Any, noise: float | None = None) -> Design: ...
+
+    def refine(
+        self, posterior: Any, n: int, seed: int = 0, *, goal: Any = None, noise: float | None = None
+    ) -> tuple[Observation, ...] | Design:
         """Observations at `n` new points that lower the variance of `u` most, to be added to its data.
 
         They are chosen one after the other from random candidates on the boundary, at the initial time and inside.
+
+        With a `goal` they are points inside at which to *measure* `u`, because that narrows the goal most.
 
         **Arguments:**
 
         - `posterior`: a `Posterior` of this problem. Its kernel is not trained again.
         - `n`: how many points.
         - `seed`: the seed of the candidates.
+        - `goal`: what is to become known: an unknown number, as a `Parameter` or by name, or `u` at a point.
+        - `noise`: the standard deviation of the new measurements; by default that of the sensors in the data.
 
-        **Returns:** a tuple of `Observation`s.
+        **Returns:** a tuple of `Observation`s; with a `goal` a `Design`, with points and the expected standard
+        deviations.
 
         !!! example
             ```python
@@ -262,6 +276,8 @@ class Problem(Shown):
         if not callable(getattr(posterior, "covariance", None)):
             raise TypeError(f"refine(posterior, n) needs a Posterior, as from fit or condition: got {posterior!r}.")
         count = min(CANDIDATES_PER_POINT * max(check_count("n", n), 1), MOST_CANDIDATES)
+        if goal is not None:
+            return designed(posterior, goal, self.interior(max(count, PLACES), seed), n, noise)
         candidates = self.fresh(max(count // 3, 1), seed, purpose="refinement")
         parts = zip(candidates, most_telling(posterior, candidates, n, self.interior(PLACES, seed)))
         return tuple(

@@ -19,8 +19,11 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from ..inference.estimates import prior_spreads
+from ..inference import condition
+from ..inference.estimates import prior_spreads, slopes_at
+from ..inference.staged import STAGED_VALUES
 from . import lbfgs
+from .gauss_newton import widened_by_weights
 from .objective import Objective, value_and_gradient
 from .phases import Trained
 
@@ -128,7 +131,17 @@ def widened(found: Curvature, prior: np.ndarray, stopped: Callable[[], bool] = l
         # Everything else follows the number as it does at the minimum.
         follow = found.covariance()[:, number] / line.std
         covariance = covariance + (min(ratio, prior[number] / line.std + 1.0) ** 2 - 1) * np.outer(follow, follow)
-    return within(covariance, prior)
+    return within(covariance + _of_weights(found.trained, prior), prior)
+
+
+def _of_weights(trained: Trained, prior: np.ndarray) -> np.ndarray:
+    """What the weights of an embedding, which are held, add to the covariance of the numbers."""
+    objective = trained.objective
+    if not objective.weight_count or sum(map(len, objective.observations)) > STAGED_VALUES:
+        return np.zeros((len(prior), len(prior)))
+    posterior = condition(trained.model, objective.observations, solver="dense")
+    slopes = np.concatenate([slopes_at(posterior, item.operator, item.points) for item in objective.observations])
+    return widened_by_weights(objective, trained.x, slopes, prior)
 
 
 def within(covariance: np.ndarray, prior: np.ndarray) -> np.ndarray:

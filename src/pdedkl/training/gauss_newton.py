@@ -27,6 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from scipy.linalg import solve_triangular
 
 from ..compilation import compiled, compiled_quickly
 from ..inference.cholesky import factorise, solve
@@ -65,6 +66,32 @@ def proposals(objective: Objective, x: Vector) -> Proposals:
 def price_of_weights(objective: Objective, x: Vector) -> float:
     """What to add to the objective at its minimum so that the weights are integrated out."""
     return float(proposals(objective, x).price) if objective.weight_count else 0.0
+
+
+def widened_by_weights(objective: Objective, x: Vector, slopes: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """What the weights add to the covariance of unknown numbers `θ`: `C(K + J S Jᵀ/γ) − C(K)`.
+
+    `slopes` are `J_θ = ∂(A_θ m)/∂θ`, a row for each value, and `C(K) = (Λ⁻¹ + J_θᵀ K⁻¹ J_θ)⁻¹` with the `prior`
+    standard deviations. It is zero where there are no weights, or where they have no prior.
+    """
+    nothing = np.zeros((len(prior), len(prior)))
+    if not objective.weight_count or not float(objective.prior_strength) > 0:
+        return nothing
+    _, system = staged_system(objective, x)
+    begun = _begin(gram_of(system.parts), system)
+    jacobian = np.asarray(jacobian_of(objective, x, system, begun))
+    gram = np.asarray(begun.gram) + np.diag(np.asarray(system.noise))
+    placed = np.zeros((len(gram), len(prior)))
+    placed[np.asarray(system.place)] = slopes
+
+    def covariance(of_rows: np.ndarray) -> np.ndarray:
+        factor = np.asarray(factorise(jnp.asarray(of_rows), jnp.zeros(len(of_rows)))[0])
+        half = solve_triangular(factor, placed, lower=True) * prior
+        return prior[:, None] * np.linalg.inv(np.eye(len(prior)) + half.T @ half) * prior
+
+    tangent = jacobian @ jacobian.T / float(objective.prior_strength)
+    more = covariance(gram + tangent) - covariance(gram)
+    return more if np.all(np.isfinite(more)) else nothing
 
 
 class _Begun(NamedTuple):
