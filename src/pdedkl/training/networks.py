@@ -45,8 +45,8 @@ ROUGHLY = 1e-2
 FIRST_ROWS, MOST_ROWS, GROWTH = {"cpu": 400, "gpu": 1600}, {"cpu": 1600, "gpu": 6400}, 4
 # Fresh rows of each kind to draw from, and the numbers that all points of a kind may take.
 POOL, POOL_NUMBERS = 20_000, 4_000_000
-# Steps between two looks at the progress; steps in which two networks compete.
-STEPS, CONTEST = 10, 30
+# Natural-gradient steps between two looks at the progress; steps in which two networks compete.
+STEPS, CONTEST = {"cpu": 10, "gpu": 50}, 30
 # Batches grow where the residual has not fallen to this fraction of that at the last look.
 SLOW = 0.8
 # Looks without any gain, at the largest batch, after which training ends.
@@ -117,7 +117,7 @@ def networks(domain: Domain, seed: int) -> dict[str, Embedding]:
 
 
 def _rows(sizes: dict[str, int]) -> int:
-    """The number of rows for the device that is in use."""
+    """The number of rows, or of steps, for the device that is in use."""
     return sizes.get(jax.default_backend(), sizes["cpu"])
 
 
@@ -167,7 +167,9 @@ def _phase(
 
     def step(state: State) -> State:
         before = natural.State(*(jnp.asarray(state[name]) for name in ("x", "momentum", "step", "damping", "residual")))
-        found = natural.steps(mean, _batch(pool, int(state["rows"])), before, seed, STEPS)
+        found = natural.steps(
+            mean, _batch(pool, int(state["rows"])), before, seed, min(_rows(STEPS), most or _rows(STEPS))
+        )
         count, residual, rows = int(found.step), float(found.residual), int(state["rows"])
         slow = residual > SLOW * float(state["best"])
         damping = float(found.damping)
