@@ -91,6 +91,8 @@ def page(table: str, rows: list[dict], names: list[str]) -> str:
             f"| {usual['verdict']} | {middle['seconds']:.0f} | {usual['kernel']} |"
         )
     lines += ["", f"Coverage of u within 88 and 99 %, or errors below 1e-6: {covered} of {len(found)} rows."]
+    if missing := [name for name in names if name not in found]:
+        lines += ["", f"Not measured yet: {', '.join(missing)}."]
     return "\n".join(lines) + "\n"
 
 

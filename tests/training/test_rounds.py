@@ -158,7 +158,7 @@ def network():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(networks, "WIDTH", 12)
         patch.setattr(networks, "DEPTH", 2)
-        patch.setattr(networks, "FIRST_ROWS", 60)
+        patch.setattr(networks, "FIRST_ROWS", {"cpu": 60})
         patch.setattr(networks, "POOL", 2000)
         return networks.trained(poisson(), Journal(None, ""), Monitor(), 0, goal=2e-2)
 

@@ -1,9 +1,9 @@
 """A network that solves a forward problem on fresh points: the mean of a Gaussian process for what it leaves.
 
 Source and conditions are functions, so points are free: rows are drawn from pools of fresh ones, and each step has a
-batch of its own (`natural.py`). Batches begin small and double whenever progress slows down, since the last digits need
-many rows. In many dimensions two networks are tried for a few steps each: one of all inputs, and one of a few
-directions of them, which also shows along which directions the solution varies.
+batch of its own (`natural.py`). Batches begin small and grow when progress slows down, since the last digits need many
+rows. In many dimensions two networks are tried for a few steps each: one of all inputs, and one of a few directions of
+them, which also shows along which directions the solution varies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..means import NetworkMean
 from ..observations import Learned, Observation
 from ..operators import parameters_of
 from ..scales import data_scales, signal_variance
-from . import natural
+from . import adam, natural
 from .journal import Journal, State
 from .monitor import Monitor
 from .walls import zero_walls
@@ -37,19 +37,24 @@ WIDTH, DEPTH = 64, 3
 DIRECTIONS, NARROW, SHALLOW = 8, 32, 2
 # With at most this many inputs only the first is tried, with more than the second number only the other: derivatives
 # along all inputs are then too slow.
-FEW_INPUTS, MANY_INPUTS = 8, 32
+FEW_INPUTS, MANY_INPUTS = 16, 32
 # At this residual the directions are known: a kernel on them, started from there, is more accurate than the network.
 ROUGHLY = 1e-2
-# Rows of the source in the first and in the largest batch; conditions have half as many each.
-FIRST_ROWS, MOST_ROWS = 200, {"cpu": 1600, "gpu": 6400}
+# Rows of the source in the first and in the largest batch; conditions have half as many each. Each size of batches is a
+# program of its own, so they grow by a large factor.
+FIRST_ROWS, MOST_ROWS, GROWTH = {"cpu": 400, "gpu": 1600}, {"cpu": 1600, "gpu": 6400}, 4
 # Fresh rows of each kind to draw from, and the numbers that all points of a kind may take.
 POOL, POOL_NUMBERS = 20_000, 4_000_000
-# Steps between two looks at the progress; steps in which two networks compete.
-STEPS, CONTEST = 10, 30
-# Batches double where the residual has not fallen to this fraction of that at the last look.
+# Natural-gradient steps between two looks at the progress; steps in which two networks compete.
+STEPS, CONTEST = {"cpu": 10, "gpu": 50}, 30
+# Batches grow where the residual has not fallen to this fraction of that at the last look.
 SLOW = 0.8
 # Looks without any gain, at the largest batch, after which training ends.
 PATIENCE = 6
+# Gradient steps: rows of the source in a batch, and steps between two looks at the progress.
+BATCH, LOOK = {"cpu": 200, "gpu": 2000}, 500
+# The first so many of them, and each time twice as many, have to lower the residual to this fraction.
+MANY, GAINED = 2000, 0.7
 
 
 def applies(problem: Any, data: Sequence[Observation]) -> bool:
@@ -77,9 +82,16 @@ def trained(problem: Any, journal: Journal, monitor: Monitor, seed: int, goal: f
             return best
     else:
         name, best = next(iter(means.items()))
-    goal = max(goal, ROUGHLY) if isinstance(best.network, Bottleneck) else goal
-    state = _phase(name, best, pool, journal, monitor, seed + 1, goal, None)
-    return natural.with_weights(best, jnp.asarray(state["x"]))
+    of_directions = isinstance(best.network, Bottleneck)
+    goal = max(goal, ROUGHLY) if of_directions else goal
+    state = _phase(name, best, pool, journal, monitor, seed + 1, goal, None, grows=of_directions)
+    best = natural.with_weights(best, jnp.asarray(state["x"]))
+    for number, (more, phase) in enumerate(() if of_directions else LATER, start=2):
+        if monitor.stopped is not None or float(state["residual"]) < goal:
+            break
+        state = phase(f"{name}, {more}", best, pool, journal, monitor, seed + number, goal, float(state["residual"]))
+        best = natural.with_weights(best, jnp.asarray(state["x"]))
+    return best
 
 
 def slopes(mean: NetworkMean, points: np.ndarray) -> np.ndarray:
@@ -104,9 +116,14 @@ def networks(domain: Domain, seed: int) -> dict[str, Embedding]:
     return found
 
 
+def _rows(sizes: dict[str, int]) -> int:
+    """The number of rows, or of steps, for the device that is in use."""
+    return sizes.get(jax.default_backend(), sizes["cpu"])
+
+
 def pool_of(problem: Any, seed: int) -> tuple[tuple[Observation, ...], NetworkMean]:
     """Fresh rows of all kinds, and a mean with the size of `u`, which is zero on walls where `u` is."""
-    count = max(min(POOL, POOL_NUMBERS // problem.domain.dim), 2 * FIRST_ROWS)
+    count = max(min(POOL, POOL_NUMBERS // problem.domain.dim), 2 * _rows(FIRST_ROWS))
     pool = problem.fresh(count, seed=seed, purpose="training")
     # Walls are built in only where values are known to be exact.
     walls = zero_walls(problem, tuple(eqx.tree_at(lambda o: o.noise, o, Learned(exact=True)) for o in pool))
@@ -125,14 +142,14 @@ def _phase(
     seed: int,
     goal: float,
     most: int | None,
+    grows: bool = True,
+    rows: int | None = None,
 ) -> State:
-    """Steps until the residual reaches the goal, until nothing is gained any more, or until there were enough."""
-    sizes = data_scales(pool)
-    largest = MOST_ROWS.get(jax.default_backend(), MOST_ROWS["cpu"])
+    """Natural-gradient steps until the residual reaches the goal, until little is gained, or until there were enough.
 
-    def rows_of(count: int) -> tuple[natural.Rows, ...]:
-        highest = max(item.operator.order for item in pool)
-        return natural.rows_of(pool, sizes, [count if o.operator.order == highest else count // 2 for o in pool])
+    The batch begins with the given number of `rows`. If it `grows`, training goes on with larger ones.
+    """
+    largest = _rows(MOST_ROWS)
 
     def begin() -> State:
         first = natural.start(mean)
@@ -144,21 +161,23 @@ def _phase(
             "residual": np.asarray(1e300),
             "best": np.asarray(1e300),
             "idle": np.asarray(0),
-            "rows": np.asarray(FIRST_ROWS),
+            "rows": np.asarray(rows or _rows(FIRST_ROWS)),
             "done": np.asarray(False),
         }
 
     def step(state: State) -> State:
         before = natural.State(*(jnp.asarray(state[name]) for name in ("x", "momentum", "step", "damping", "residual")))
-        found = natural.steps(mean, rows_of(int(state["rows"])), before, seed, STEPS)
+        found = natural.steps(
+            mean, _batch(pool, int(state["rows"])), before, seed, min(_rows(STEPS), most or _rows(STEPS))
+        )
         count, residual, rows = int(found.step), float(found.residual), int(state["rows"])
         slow = residual > SLOW * float(state["best"])
         damping = float(found.damping)
-        if slow and rows < largest:
-            rows, damping = 2 * rows, min(damping, natural.FIRST_DAMPING)
+        if slow and rows < largest and grows:
+            rows, damping = min(GROWTH * rows, largest), min(damping, natural.FIRST_DAMPING)
         idle = int(state["idle"]) + 1 if residual >= float(state["best"]) and rows >= largest else 0
         monitor.report(name, count, most or count, residual, damping, {})
-        done = residual < goal or idle >= PATIENCE or (most is not None and count >= most)
+        done = residual < goal or idle >= PATIENCE or (most is not None and count >= most) or (slow and not grows)
         return {
             "x": np.asarray(found.w),
             "momentum": np.asarray(found.momentum),
@@ -172,3 +191,72 @@ def _phase(
         }
 
     return journal.run(name, begin, step, lambda: monitor.stopped is not None)
+
+
+def _with_gradients(
+    name: str,
+    mean: NetworkMean,
+    pool: Sequence[Observation],
+    journal: Journal,
+    monitor: Monitor,
+    seed: int,
+    goal: float,
+    before: float,
+) -> State:
+    """Gradient steps until the goal is reached, or until twice as many gain little."""
+    rows = _batch(pool, _rows(BATCH))
+
+    def begin() -> State:
+        first = adam.start(natural.weights_of(mean))
+        best = {"x": np.asarray(first.w), "residual": np.asarray(before), "before": np.asarray(before)}
+        return {
+            **{key: np.asarray(value) for key, value in first._asdict().items()},
+            **best,
+            "next": np.asarray(MANY),
+            "done": np.asarray(False),
+        }
+
+    def step(state: State) -> State:
+        now = adam.State(*(jnp.asarray(state[key]) for key in adam.State._fields))
+        found, residual = adam.steps(mean, rows, now, seed, LOOK)
+        after = state | {key: np.asarray(value) for key, value in found._asdict().items()}
+        if residual < float(state["residual"]):
+            after |= {"x": np.asarray(found.average), "residual": np.asarray(residual)}
+        count, best, due = int(found.step), float(after["residual"]), int(state["next"])
+        monitor.report(name, count, due, residual, 0.0, {})
+        after |= {"done": np.asarray(best < goal)}
+        if count >= due:
+            little = best >= GAINED * float(state["before"])
+            after |= {
+                "before": np.asarray(best),
+                "next": np.asarray(2 * due),
+                "done": np.asarray(little or best < goal),
+            }
+        return after
+
+    return journal.run(name, begin, step, lambda: monitor.stopped is not None)
+
+
+def _with_large_batches(
+    name: str,
+    mean: NetworkMean,
+    pool: Sequence[Observation],
+    journal: Journal,
+    monitor: Monitor,
+    seed: int,
+    goal: float,
+    before: float,
+) -> State:
+    """Natural-gradient steps with more rows than at first."""
+    return _phase(name, mean, pool, journal, monitor, seed, goal, None, rows=GROWTH * _rows(FIRST_ROWS))
+
+
+def _batch(pool: Sequence[Observation], count: int) -> tuple[natural.Rows, ...]:
+    """Rows to draw batches from: `count` of each kind of the highest order, and half as many of the others."""
+    highest = max(item.operator.order for item in pool)
+    counts = [count if o.operator.order == highest else count // 2 for o in pool]
+    return natural.rows_of(pool, data_scales(pool), counts)
+
+
+# What follows when the first steps gain little.
+LATER = (("gradient steps", _with_gradients), ("large batches", _with_large_batches))

@@ -30,7 +30,7 @@ from ..ending import INTERRUPTED, OUT_OF_TIME
 from ..equations import Nonlinear
 from ..inference import Posterior
 from ..inference.memory import most_that_fit
-from ..kernels import Kernel
+from ..kernels import Kernel, RationalQuadratic
 from ..means import NetworkMean
 from ..observations import Observation, check_observations
 from ..scales import signal_variance
@@ -45,7 +45,7 @@ VALUES_EACH, FEWEST, MOST = 10, 60, 500
 # Kernel and noise are learned from at most so many values; the posterior is conditioned on all.
 TRAINED_VALUES = 2000
 # The share of the time that the first round may take, and that a network may take of what is left then.
-FIRST_SHARE, NETWORK_SHARE = 0.2, 0.7
+FIRST_SHARE, NETWORK_SHARE = 0.2, 0.8
 # A network is worth its time where the error is more than this many times the wanted one.
 FAR = 30.0
 # A round that does not lower the error to this fraction of the best so far gained nothing. So many of these are enough.
@@ -260,7 +260,9 @@ def _with_network(search: Search, count: int) -> None:
             "directions of the network", 2 * count, 0.5 * search.left, start=kernel, accuracy=search.accuracy / 3
         )
     if not search.ended:
-        search.fit("network", max(MOST, count), search.left, mean=mean, model="gp")
+        # What a network leaves has several scales; kernels of other roughness would take the time of the network.
+        profile = RationalQuadratic()
+        search.fit("network", max(MOST, count), search.left, mean=mean, model="gp", profile=profile)
 
 
 def _on_directions(search: Search, mean: NetworkMean) -> Kernel | None:
