@@ -82,6 +82,12 @@ CANDIDATES: tuple[Kind, ...] = (
     _with_profile("Matérn 7/2", "Between Matérn 5/2 and smooth."),
     _with_profile("Matérn 9/2", "Between Matérn 7/2 and smooth."),
     Kind(
+        "inputs, shared by fields",
+        "A process that enters all fields, with learned weights, beside those of each field: fields that are alike.",
+        lambda search: len(search.fields) > 1 and search.errors_are_left,
+        lambda search: search.shared(),
+    ),
+    Kind(
         "projection",
         "One smooth function of a few directions.",
         lambda search: search.has_directions,

@@ -65,8 +65,9 @@ LOOKS, LOOKED_AT, ROUNDS = 8, 400, 8
 MOST_LOOKS, LOWERS = 16, 0.5
 # It is trained on this many once iterates change by less than that: with fewer it is too smooth for all of them.
 LOOKED_CLOSER_AT, SOME_WAY = 1500, 0.3
-# Looks are over when rows change by less than this fraction of their size, and iterations when by less than that.
-NEAR, CONVERGED = 3e-2, 1e-8
+# Looks are over when rows change by less than this fraction of their size, and iterations when by less than that: what
+# is left after such a step is of second order.
+NEAR, CONVERGED = 3e-2, 1e-5
 # Iterations that only condition, and how often the model is trained.
 MOST, TRAININGS = 12, 2
 # The model is trained again if conditioning moved the solution by more than this.
