@@ -196,3 +196,20 @@ def test_a_pressure_that_is_given_at_one_point_is_determined():
             square, equations=equations, conditions=[*slipping, pk.Dirichlet(p, on=[[0, 0]], value=[0.0])]
         )
     assert any("leave" in text and "open" in text for text in undetermined(free, free.sample(5, 5)))
+
+
+def test_fields_that_are_alike_share_a_process():
+    """`v = −u/2` is measured at six points only: learned weights carry over what is known of `u`."""
+    rng = np.random.default_rng(0)
+    many, few = np.linspace(0, 1, 24)[:, None], np.array([[0.05], [0.25], [0.4], [0.6], [0.8], [0.95]])
+    of_u = lambda q: np.sin(7 * q[:, 0]) + 0.5 * np.cos(11 * q[:, 0])
+    data = [
+        pk.Observation(U, many, of_u(many) + 1e-3 * rng.normal(size=24), noise=1e-3),
+        pk.Observation(V, few, -0.5 * of_u(few), noise=1e-3),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        posterior = pk.fit(LINE, data, progress=False)
+    assert posterior.training.kernel == "inputs, shared by fields"
+    at = np.linspace(0.1, 0.9, 50)[:, None]
+    assert np.max(np.abs(posterior.predict(at, V).mean + 0.5 * of_u(at))) < 0.05

@@ -168,7 +168,8 @@ def test_one_equation_needs_no_list():
 
 
 def test_a_start_where_the_equation_has_no_value_is_refused():
-    rooted = problem(pk.D(X, X) @ U + pk.sqrt(U) == 1.0)
+    low = pk.Dirichlet(U, on=LINE.boundary(X), value=-1.0)
+    rooted = pk.Problem(LINE, equations=[pk.D(X, X) @ U + pk.sqrt(U) == 1.0], conditions=[low])
     data = rooted.sample(source=5, boundary=2)
     with pytest.raises(ValueError, match=r"u = 0 by default: give start=function"):
         pk.fit(rooted, data, progress=False)

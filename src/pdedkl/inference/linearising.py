@@ -167,10 +167,28 @@ def sizes(data: Sequence[Observation], values: Values) -> list[float]:
     return found
 
 
+def linear_residuals(data: Sequence[Observation], old: Values, new: Values) -> list[Float[np.ndarray, " _"]]:
+    """`f − F(ℓ) − Σ_i ∂F/∂ℓ_i (ℓ'_i − ℓ_i)`, what a linearisation at the old values leaves at the new ones."""
+    found = []
+    for item, one, other in zip(data, old, new):
+        of_rows = other[:, 0]
+        if isinstance(item.operator, Nonlinear):
+            made = linearised(item.operator, np.asarray(item.points), one)
+            of_rows = np.asarray(made.value) + np.sum(np.asarray(made.slopes) * (other - one), axis=1)
+        found.append(np.asarray(item.values) - of_rows)
+    return found
+
+
 def misfit(data: Sequence[Observation], values: Values, scale: Sequence[float]) -> float:
     """The root mean square of all residuals, each relative to the size of its kind, and counted by its weight."""
+    return mean_square_root(data, residuals(data, values), scale)
+
+
+def mean_square_root(
+    data: Sequence[Observation], left: Sequence[Float[np.ndarray, " _"]], scale: Sequence[float]
+) -> float:
     weights = [None if item.weights is None else np.asarray(item.weights) for item in data]
-    each = [float(np.average((r / s) ** 2, weights=w)) for r, s, w in zip(residuals(data, values), scale, weights)]
+    each = [float(np.average((r / s) ** 2, weights=w)) for r, s, w in zip(left, scale, weights)]
     return float(np.sqrt(np.mean(each))) if np.all(np.isfinite(each)) else float("inf")
 
 

@@ -62,7 +62,9 @@ def _with_profile(name: str, why: str) -> Kind:
     )
 
 
-ON_WALLS, SYMMETRIC = "inputs, zero on walls", "symmetric"
+ON_WALLS, SYMMETRIC, SHARED = "inputs, zero on walls", "symmetric", "inputs, shared by fields"
+# The kinds that are made of the plain kernel.
+PLAIN = (ON_WALLS, SHARED, *PROFILES)
 
 CANDIDATES: tuple[Kind, ...] = (
     Kind(
@@ -87,6 +89,12 @@ CANDIDATES: tuple[Kind, ...] = (
     _with_profile("rational quadratic", "Several length scales at once, as in a layer or a narrow peak."),
     _with_profile("Matérn 7/2", "Between Matérn 5/2 and smooth."),
     _with_profile("Matérn 9/2", "Between Matérn 7/2 and smooth."),
+    Kind(
+        SHARED,
+        "A process that enters all fields, with learned weights, beside those of each field: fields that are alike.",
+        lambda search: len(search.fields) > 1 and search.errors_are_left,
+        lambda search: search.shared(),
+    ),
     Kind(
         "ridges",
         "A sum of smooth functions of one direction each, in the space that the projection found.",

@@ -267,7 +267,7 @@ def fit(
     - `start`: a posterior of the same problem, or a kernel. This kernel is trained on, and no other is tried, except
       for sums of functions of the directions of a given kernel. With more data this is faster than to begin anew. For
       nonlinear equations, where Newton's method starts: a posterior, a function of the point, or one for each field by
-      its name; zero by default.
+      its name; by default zero, or the mean of the given values.
     - `continuation`: for nonlinear equations, values of a `Number` to solve for first: `{"nu": [0.1, 0.03]}`.
     - `engine`: `"closed-form"`, or `"autodiff"` for operators of order three and more, which is slower.
     - `solver`: as for `condition`. `"auto"` decides by the total memory of the machine, not by its free memory.

@@ -39,6 +39,8 @@ from ..inference.linearising import (
     change,
     has_slopes,
     linear_at,
+    linear_residuals,
+    mean_square_root,
     misfit,
     moved,
     sizes,
@@ -65,8 +67,9 @@ LOOKS, LOOKED_AT, ROUNDS = 8, 400, 8
 MOST_LOOKS, LOWERS = 16, 0.5
 # It is trained on this many once iterates change by less than that: with fewer it is too smooth for all of them.
 LOOKED_CLOSER_AT, SOME_WAY = 1500, 0.3
-# Looks are over when rows change by less than this fraction of their size, and iterations when by less than that.
-NEAR, CONVERGED = 3e-2, 1e-8
+# Looks are over when rows change by less than this fraction of their size, and iterations when by less than that: what
+# is left after such a step is of second order.
+NEAR, CONVERGED = 3e-2, 1e-5
 # Iterations that only condition, and how often the model is trained.
 MOST, TRAININGS = 12, 2
 # The model is trained again if conditioning moved the solution by more than this.
@@ -75,6 +78,8 @@ MOVED = 1e-3
 NEGLIGIBLE = 1e-6
 # The largest residual after a step with another model, of that second order.
 SECOND_ORDER = 0.1
+# A whole step may leave residuals this many times those that the linearisation itself leaves.
+AS_EXPECTED = 2.0
 # Iterates that still change by this much have not converged.
 FAR = 1e-3
 # The shortest step, as a fraction of Newton's.
@@ -229,7 +234,9 @@ class Newton:
             return None
         scale = sizes(self.data, new)
         values, residual = new, misfit(self.data, new, scale)
-        allowed = max(misfit(self.data, old, scale), NEGLIGIBLE)
+        # Values have noise, and exact ones a tolerance: the linearisation itself leaves residuals.
+        expected = mean_square_root(self.data, linear_residuals(self.data, old, new), scale)
+        allowed = max(misfit(self.data, old, scale), NEGLIGIBLE, AS_EXPECTED * expected)
         if changed:
             # The old values were those of another kernel, which this one cannot follow: what is left over after a step
             # of Newton's method is of second order.
@@ -358,7 +365,7 @@ def _started(start: Any, data: Sequence[Observation], names: Sequence[str]) -> V
     if isinstance(start, Kernel):
         raise TypeError("For nonlinear equations `start` is a posterior or a function of the point, not a kernel.")
     if start is None:
-        values = zeros(data)
+        values = _usual_start(data, names)
     elif isinstance(start, Posterior):
         values = values_of(start, data)
     else:
@@ -371,6 +378,29 @@ def _started(start: Any, data: Sequence[Observation], names: Sequence[str]) -> V
             "starts, which is u = 0 by default: give start=function of the point, or one for each field by its name."
         )
     return values
+
+
+def _usual_start(data: Sequence[Observation], names: Sequence[str]) -> Values:
+    """Zero, or fields that are constant, at the mean of their values: where residuals are smaller."""
+    nothing = zeros(data)
+    means = {}
+    for name in names or (None,):
+        of_it = [o for o in data if o.of_values and (name is None or names_in(o.operator) == (name,))]
+        means[name] = float(np.mean(np.concatenate([np.asarray(o.values) for o in of_it]))) if of_it else 0.0
+    if not any(means.values()):
+        return nothing
+    functions = {name: partial(_constant, mean) for name, mean in means.items()}
+    constant = values_of_functions(functions if names else functions[None], data)
+    if not (bounded(data, constant) and has_slopes(data, constant)):
+        return nothing
+    if not (bounded(data, nothing) and has_slopes(data, nothing)):
+        return constant
+    scale = sizes(data, constant)
+    return constant if misfit(data, constant, scale) < misfit(data, nothing, scale) else nothing
+
+
+def _constant(number: float, q: Any) -> Any:
+    return number + 0.0 * q[0]
 
 
 def _as_trained(data: Sequence[Observation], model: Model) -> tuple[Observation, ...]:

@@ -32,12 +32,13 @@ from ..kernels import Kernel, Profile, SquaredExponential
 from ..model import Model
 from ..observations import Observation
 from ..operators import Vanishing
-from ..operators.rows import names_in
+from ..operators.rows import names_in, value_of
 from ..scales import may_be_noise, signal_variance, size_of_field
 from . import starts
 from .candidates import (
     CANDIDATES,
     ON_WALLS,
+    PLAIN,
     PROFILES,
     ROUNDS,
     ROUNDS_OF_A_SUM,
@@ -62,6 +63,8 @@ EXPLORING_POINTS = 400
 LENGTH_SCALES = (1.0, 0.3)
 # Iterations with fixed weights that show where directions lie, and whether a kernel could gain anything.
 GLANCE = 15
+# The share of the variance of a field that is its own, where a search begins with what fields have in common.
+OF_ITS_OWN = 1e-2
 # Other strengths of the prior to try with validation data, as multiples of the usual one.
 OTHER_STRENGTHS = (10.0, 0.1)
 
@@ -186,7 +189,7 @@ class Default:
         self.observations: tuple[Observation, ...] = tuple(observations)
         self.options, self.trainer = options, trainer
         self.variance: float = signal_variance(observations)
-        self.fields = names_in([item.operator for item in observations])
+        self.fields: tuple[str, ...] = names_in([item.operator for item in observations])
         self.order = max(item.operator.order for item in observations)
         self.candidates: list[Candidate] = []
         self.profile: Profile = options.profile or SquaredExponential()
@@ -219,7 +222,7 @@ class Default:
     def _kinds(self) -> list[Kind]:
         """The kinds of kernels to try after the plain one."""
         if self.options.model == "gp" or self.fields:
-            return [kind for kind in CANDIDATES if kind.name == ON_WALLS or kind.name in PROFILES]
+            return [kind for kind in CANDIDATES if kind.name in PLAIN]
         if self.options.model == "linear":
             return [kind for kind in CANDIDATES if kind.name == "projection"]
         return list(CANDIDATES)
@@ -339,6 +342,24 @@ class Default:
     def of_fields(self, kernel: Kernel) -> Kernel:
         """The kernel for each of several fields, independent of the others."""
         return kernel if kernel.fields else independent(kernel, self.fields, self.observations)
+
+    def shared(self) -> Model:
+        """A process that enters all fields, beside what each has of its own.
+
+        Its weights start at what the posterior means of the fields have most in common, and it starts large: from
+        independent fields the way to what they share leads over worse evidence.
+        """
+        trained = self.best.trained
+        posterior, own = condition(trained.model, trained.objective.observations), trained.model.kernel
+        places = np.concatenate([np.asarray(item.points) for item in self.observations])
+        means = np.stack([posterior.predict(places, value_of(name)).mean for name in self.fields], axis=1)
+        size = np.sqrt(np.mean(means**2, axis=0))
+        _, _, common = np.linalg.svd(means / np.where(size > 0, size, 1.0), full_matrices=False)
+        weights = common[0] * size / np.sqrt(self.variance)
+        where = lambda k: [part.base.log_variance for part in k.components]
+        rest = eqx.tree_at(where, own, [size + np.log(OF_ITS_OWN) for size in where(own)])
+        more = starts.on_inputs(self.domain, self.variance, own.components[0].base.profile)
+        return self.model(rest + more.of(*self.fields, weights=weights.tolist()), like=self.best)
 
     def zero_on_walls(self) -> Model:
         """The trained plain kernel, for functions that are zero on the walls."""
