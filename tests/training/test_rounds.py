@@ -170,6 +170,38 @@ def test_a_network_solves_the_problem_roughly(network):
     assert np.linalg.norm(found - truth) < 3e-2 * np.linalg.norm(truth)
 
 
+def test_a_network_goes_on_with_gradient_steps_and_after_a_kill(tmp_path, monkeypatch):
+    """With natural gradients called slow at once. A run that is stopped ends in the same bits when it goes on."""
+    for name, value in {
+        "WIDTH": 8,
+        "DEPTH": 1,
+        "POOL": 400,
+        "SLOW": 0.0,
+        "MANY": 20,
+        "LOOK": 10,
+        "PATIENCE": 1,
+    }.items():
+        monkeypatch.setattr(networks, name, value)
+    for name in ("FIRST_ROWS", "MOST_ROWS", "BATCH"):
+        monkeypatch.setattr(networks, name, {"cpu": 16})
+    seen: list[str] = []
+
+    def ended(step):
+        seen.append(step.phase)
+        return len(seen) == 3
+
+    def trained(path, callbacks=()):
+        return networks.trained(poisson(), Journal(path, "", 0.0), Monitor(callbacks=callbacks), 0, goal=1e-9)
+
+    whole, file = trained(None, [lambda step: seen.append(step.phase)]), tmp_path / "network"
+    assert {"network", "network, gradient steps", "network, large batches"} == set(seen)
+    seen.clear()
+    trained(file, [ended])
+    assert seen[-1] == "network, gradient steps"
+    again = trained(file)
+    assert all(map(np.array_equal, jax.tree.leaves(again.network), jax.tree.leaves(whole.network)))
+
+
 def test_a_process_takes_what_the_network_leaves(network, tmp_path):
     problem = poisson()
     data = problem.sample(source=40, boundary=40)

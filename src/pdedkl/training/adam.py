@@ -1,8 +1,8 @@
 """Gradient steps for a network that solves a problem on fresh points: thousands of cheap ones (Kingma and Ba, 2015).
 
-A natural-gradient step solves with the rows of its batch. Where a solution needs more rows than a network has weights,
-such steps are ruled by the chance of their batches, and gain little for their price. A gradient step costs as much as
-the residuals of a few hundred rows, so it can be repeated until the network has seen millions of them.
+A natural-gradient step solves with the rows of its batch. Where a solution needs very many rows, such a step gains
+little for its price (docs/studies.md). A gradient step costs as much as the residuals of a few hundred rows, so it can
+be repeated until the network has seen millions of them.
 
 Step `k` has the length `η/√(1 + k/κ)`. The chance of batches is averaged out: the result is a mean `a` of all weights
 so far in which the last twentieth counts most, `a ← a + 17/(k + 16) (w − a)` (Shamir and Zhang, 2013). So it is good
