@@ -116,7 +116,7 @@ def test_numbers_are_continued():
 def test_a_problem_without_a_solution_ends_with_the_best_iterate():
     """`u² = −1`: Newton's method jumps about for ever."""
     stated = problem(U**2 + 1e-3 * (pk.D(X, X) @ U) == -1, silenced=["exact"])
-    posterior = fitted(stated, 6)
+    posterior = fitted(stated, 6, profile=pk.SquaredExponential())
     assert posterior.verdict.status == "did not converge" and np.isnan(posterior.verdict.error_u)
     assert "did not converge" in posterior.verdict.reasons[0]
     assert posterior.check(stated, n=20).status == "did not converge"
