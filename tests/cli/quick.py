@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 
 import pdedkl as pk
 from pdedkl.training.fit import Training
@@ -16,5 +16,6 @@ def fit(problem, data, *, stopped=None, verdict=UNCHECKED, callbacks=(), **_):
     known = {"recipe": "default", "model": "gp", "seed": 0, "kernel": "inputs", "objective": 0.0, "left_out": 0.1}
     known |= {"candidates": (("inputs", 0.0),), "rejected": 0, "stopped": stopped, "history": ()}
     known |= {"seconds": 1.0, "trace_seconds": 0.0, "compile_seconds": 0.0, "rounds": (), "iterations": ()}
-    training = Training(**{field.name: known.get(field.name) for field in fields(Training)})
+    usual = {field.name: None if field.default is MISSING else field.default for field in fields(Training)}
+    training = Training(**usual | known)
     return replace(pk.condition(pk.ard(problem.domain), data), training=training, verdict=verdict)
