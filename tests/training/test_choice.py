@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from pdedkl.training.judging import Candidate
 from pdedkl.training.objective import LeftOut
-from pdedkl.training.recipes import Candidate, Default
+from pdedkl.training.recipes import Default
 
 
 def candidate(name, objective, errors, alike=True, left=1e-3):

@@ -10,10 +10,10 @@ from scipy.stats import norm
 
 import pdedkl as pk
 from pdedkl.training.journal import Journal
+from pdedkl.training.judging import Candidate
 from pdedkl.training.monitor import Monitor
 from pdedkl.training.objective import Objective
 from pdedkl.training.phases import Trainer
-from pdedkl.training.recipes import Candidate
 from pdedkl.training.starts import model_of
 from pdedkl.training.validation import Validation
 

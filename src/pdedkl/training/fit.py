@@ -37,11 +37,12 @@ from .curvature import settled
 from .curvature import widened as numbers_widened
 from .interactions import sets_of
 from .journal import Journal, digest_of, fingerprint, recorded
+from .judging import Options
 from .monitor import Callback, Monitor, Step, display
 from .newton import Iteration, Steps, solved
 from .paper import Paper
 from .phases import Trainer
-from .recipes import Default, Options
+from .recipes import Default
 from .robust import robust_weights, with_weights
 from .starts import kept, subsample, with_field
 from .validation import Validation

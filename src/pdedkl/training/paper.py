@@ -24,9 +24,9 @@ from ..kernels import Kernel, ard, deep
 from ..observations import Observation
 from . import starts
 from .journal import State
+from .judging import Candidate, Options
 from .objective import Objective, Vector, value_and_gradient
 from .phases import Trained, Trainer
-from .recipes import Candidate, Options
 
 STEPS = 1500  # T
 SMALLEST_CHANGE = 1e-6  # ε

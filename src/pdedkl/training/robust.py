@@ -23,9 +23,9 @@ from ..inference.calibration import Compared
 from ..observations import Learned, Observation
 from ..scales import signal_variance
 from . import starts
+from .judging import Options
 from .objective import Objective
 from .phases import Trainer
-from .recipes import Options
 
 # Degrees of freedom: few, so that the tails are heavy.
 FREEDOM = 4.0
