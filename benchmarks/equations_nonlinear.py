@@ -136,7 +136,7 @@ def two_body(d: int = 100) -> Case:
     import pdedkl as pk
 
     weights = jnp.asarray(np.random.default_rng(0).normal(size=d - 1))
-    domain = pk.Ball(d)
+    domain = pk.Domain(x=pk.Ball([0.0] * d, 1.0))
     x, u = domain.coordinates("x"), pk.fields("u")
 
     def exact(q: Any) -> Any:
@@ -172,7 +172,7 @@ def control(d: int = 100) -> Case:
 
     # Brownian motion from the origin ends at a distance of about √(2d).
     far = float(np.ceil(1.5 * np.sqrt(2 * d)))
-    domain = pk.Domain(x=pk.Ball(d, radius=far), t=(0.0, 1.0))
+    domain = pk.Domain(x=pk.Ball([0.0] * d, far), t=(0.0, 1.0))
     x, t = domain.coordinates("x", "t")
     u = pk.fields("u")
     slopes = sum(((pk.D(x[i]) @ u) ** 2 for i in range(1, d)), (pk.D(x[0]) @ u) ** 2)

@@ -78,7 +78,7 @@ def test_a_table_with_a_formula_for_a_name(tmp_path, monkeypatch):
 def test_a_picture_that_fails_costs_no_run(tmp_path, capsys, monkeypatch, quick_fit):
     """Model, metrics and all other pictures are there. The status is 1, since not all that was asked for is."""
 
-    def fail(*_):
+    def fail(*_, **__):
         assert (tmp_path / "run" / "metrics.json").exists() and (tmp_path / "run" / "model.pdedkl").exists()
         raise RuntimeError("no [red] ink")
 

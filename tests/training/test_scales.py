@@ -173,7 +173,8 @@ def test_a_fit_does_not_see_the_constant(tmp_path):
     for posterior in (shifted, pk.load(tmp_path / "model.pdedkl")):
         for operator_, by in ((pk.identity, 300.0), (operator, 600.0), (pk.D(t), 0.0)):
             one, other = plain.predict(POINTS[100:], operator_), posterior.predict(POINTS[100:], operator_)
-            np.testing.assert_allclose(other.mean - by, one.mean, atol=1e-5)
+            # Training ends where little is left to gain, not twice at the same place; the noise is 1e-2.
+            np.testing.assert_allclose(other.mean - by, one.mean, atol=5e-5)
             np.testing.assert_allclose(other.std, one.std, rtol=1e-2)
 
 
