@@ -10,6 +10,7 @@ import pytest
 
 import pdedkl as pk
 from pdedkl.training import recipes
+from pdedkl.training import symmetries as module
 from pdedkl.training.symmetries import symmetries
 
 BOX = pk.Domain(x=[(-1.0, 1.0)] * 3, t=(0.0, 1.0))
@@ -75,6 +76,11 @@ def test_what_cannot_be_moved_has_no_symmetries():
     assert found(conditions=(START, pk.Periodic(X[0]))) is None
     high = pk.Problem(BOX, pk.Laplacian(X) @ pk.Laplacian(X), 1.0, [WALLS], silenced=["faces", "initial"])
     assert symmetries(high) is None
+
+
+def test_images_are_computed_in_parts(monkeypatch):
+    monkeypatch.setattr(module, "ENTRIES", 100)
+    assert found() == WHOLE
 
 
 def test_a_fit_takes_them(monkeypatch):

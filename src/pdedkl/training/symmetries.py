@@ -33,8 +33,10 @@ from ..sampling import draw
 PLACES = 8
 # The largest difference that is rounding, relative to the numbers compared; of values also relative to all values.
 ROUNDING, OF_ALL = 1e-9, 1e-13
-# All pairs of up to this many inputs are tried, of more inputs those that follow each other.
-ALL_PAIRS = 24
+# All pairs of up to this many inputs are tried, of more inputs those that follow each other, of very many none.
+ALL_PAIRS, MOST_INPUTS = 24, 1000
+# So many coordinates of images are computed at once.
+ENTRIES = 1 << 22
 
 
 class Move(NamedTuple):
@@ -50,10 +52,11 @@ class Move(NamedTuple):
 def symmetries(problem: Any) -> Invariants | None:
     """What does not change under the symmetries of a problem; `None` if it has none, or if they cannot be known."""
     statements = getattr(problem, "statements", ())
-    if not statements or problem.domain.dim < 2 or not all(_can_be_moved(s.operator) for s in statements):
+    if not statements or not all(_can_be_moved(s.operator) for s in statements):
+        return None
+    if not 2 <= (dim := problem.domain.dim) <= MOST_INPUTS:
         return None
     asked = [s for s in statements if isinstance(s.where, Region) and not s.measured]
-    dim = problem.domain.dim
     pairs = combinations(range(dim), 2) if dim <= ALL_PAIRS else pairwise(range(dim))
     swaps, flips = list(pairs), list(range(dim))
     moves = [_swap(dim, i, j) for i, j in swaps] + [_flip(dim, i) for i in flips]
@@ -62,8 +65,8 @@ def symmetries(problem: Any) -> Invariants | None:
     spare = OF_ALL * max((float(np.max(np.abs(v))) for v in values), default=0.0)
     for statement, here in zip(asked, values):
         chosen = np.flatnonzero(kept)
-        if len(chosen):
-            kept[chosen] = _unchanged(problem.domain, statement, here, spare, [moves[i] for i in chosen])
+        for part in np.array_split(chosen, -(-len(chosen) * PLACES * dim // ENTRIES)) if len(chosen) else ():
+            kept[part] = _unchanged(problem.domain, statement, here, spare, [moves[i] for i in part])
     orbits = _orbits(dim, [pair for pair, keep in zip(swaps, kept) if keep])
     even = {i for i, keep in zip(flips, kept[len(swaps) :]) if keep}
     if len(orbits) == dim and not even:
@@ -87,11 +90,11 @@ def _unchanged(domain: Domain, statement: Any, values: np.ndarray, spare: float,
     inside = (points - centre) / half
     images = centre + half * np.stack([move(inside) for move in moves])
     kept = np.ones(len(moves), dtype=bool)
+    flat = images.reshape(-1, domain.dim)
     if statement.where.pieces:
-        kept &= np.stack([np.all(statement.where.contains(image)) for image in images])
+        kept &= np.all(statement.where.contains(flat).reshape(len(moves), -1), axis=1)
     if not np.any(kept):
         return kept
-    flat = images.reshape(-1, domain.dim)
     moved = _values(statement.value, flat).reshape(len(moves), -1)
     kept &= _alike(moved, values, ROUNDING * np.max(np.abs(values)) + spare)
     if not np.any(kept):
