@@ -139,7 +139,6 @@ def test_an_unknown_method_is_refused(known):
 
 def test_chains_agree_with_the_curvature_where_the_distribution_is_normal(known, tmp_path):
     """And a run that was stopped goes on where it was."""
-    pytest.importorskip("blackjax")
     options = {"chains": 1, "draws": 50, "warmup": 40, "seed": 1}
     found = known.parameters.posterior("nuts", **options, checkpoint=tmp_path / "chains")
     laplace = known.parameters["k"]
