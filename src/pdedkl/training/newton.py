@@ -178,7 +178,9 @@ class Newton:
         self.data = with_weights(self.data, each)
 
     def _show(self, item: Iteration, model: Model) -> None:
-        """An iteration in the progress display, as a step of its own."""
+        """An iteration in the progress display, as a step of its own. Who has ended the run is not asked again."""
+        if self.trainer.stopped():
+            return
         number, noise = len(self.history), {name: float(level) for name, level in model.noise().items()}
         text = (
             f"{self.name}, {item.phase}: residual {item.residual:.1e}, step {item.step:.3g}, change {item.change:.1e}"
