@@ -45,12 +45,12 @@ def rows(count=6):
 
 def test_the_jacobian_is_the_derivative_of_the_residuals():
     mean = network_mean(3)
-    w = natural.weights_of(mean)
-    values, slopes = jax.jit(lambda w: natural.jacobian(mean, w, rows()))(w)
-    residuals = jax.jit(lambda w: natural.residuals(mean, w, rows()))
+    w, drawn = natural.weights_of(mean), rows()
+    values, slopes = jax.jit(lambda w: natural.jacobian(mean, w, drawn))(w)
+    residuals = jax.jit(lambda w: natural.residuals(mean, w, drawn))
     np.testing.assert_allclose(values, residuals(w), rtol=1e-12)
     np.testing.assert_allclose(slopes, jax.jacobian(residuals)(w), atol=1e-12)
-    u = rows()[0]
+    u = drawn[0]
     plain = (jax.vmap(natural.with_weights(mean, w))(u.points) - u.values) / (2.0 * np.sqrt(6))
     np.testing.assert_allclose(values[: len(plain)], plain, rtol=1e-12)
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jaxtyping import Array, Float
 
 from ..compilation import compiled
@@ -26,12 +27,12 @@ from .natural import Rows
 
 # The length `η` of the first step; after `κ` steps lengths have fallen by a root of two.
 LENGTH, UNTIL = 1e-2, 1000.0
-# Decay of the mean of gradients and of their squares, and what keeps the division finite.
-OF_MEAN, OF_SQUARES, SMALL = 0.9, 0.999, 1e-8
 # How much more the last weights count than the first, in their mean.
 LATE = 16.0
 # Rows on which the residual is measured at the end, as a multiple of those of a batch.
 OTHERS = 16
+
+DIRECTION = optax.scale_by_adam()
 
 
 class State(NamedTuple):
@@ -72,13 +73,11 @@ def _steps(
 
 def moved(state: State, slope: Float[Array, " p"]) -> State:
     """One step along the mean of gradients, each weight in units of the root of its mean square."""
-    mean = OF_MEAN * state.mean + (1 - OF_MEAN) * slope
-    squares = OF_SQUARES * state.squares + (1 - OF_SQUARES) * slope**2
-    count = state.step + 1
-    unit = jnp.sqrt(squares / (1 - OF_SQUARES**count)) + SMALL
-    w = state.w - length_at(state.step) * mean / (1 - OF_MEAN**count) / unit
-    average = state.average + (LATE + 1) / (count + LATE) * (w - state.average)
-    return State(w, mean, squares, average, count)
+    step = jnp.asarray(state.step)
+    direction, after = DIRECTION.update(slope, optax.ScaleByAdamState(step, state.mean, state.squares))
+    w = state.w - length_at(step) * direction
+    average = state.average + (LATE + 1) / (after.count + LATE) * (w - state.average)
+    return State(w, after.mu, after.nu, average, after.count)
 
 
 def length_at(step: Any) -> Any:
