@@ -39,7 +39,8 @@ from .interactions import sets_of
 from .journal import Journal, digest_of, fingerprint, recorded
 from .judging import Options
 from .monitor import Callback, Monitor, Step, display
-from .newton import Iteration, Steps, solved
+from .newton import Iteration
+from .nonlinear import Steps, solved
 from .paper import Paper
 from .phases import Trainer
 from .recipes import Default
