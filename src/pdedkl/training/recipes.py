@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import equinox as eqx
@@ -36,7 +36,6 @@ from ..operators.rows import names_in, value_of
 from ..scales import may_be_noise, signal_variance, size_of_field
 from . import starts
 from .candidates import (
-    AS_ROUGH,
     CANDIDATES,
     ON_WALLS,
     PLAIN,
@@ -214,16 +213,12 @@ class Default:
 
     @property
     def base(self) -> Candidate:
-        """What other profiles are tried with: the plain kernel, or that of symmetric functions if it is better."""
-        plain, found = self.trained("inputs"), self._named(SYMMETRIC)
-        return plain if found is None or found.blind or not found.rank < plain.rank else found
+        """What other profiles are tried with: the kernel of symmetric functions if the problem has a symmetry.
 
-    @property
-    def roughness(self) -> str | None:
-        """The name of the plain kernel's best profile, if it is not the one it began with."""
-        plain = {name: self._named(f"inputs, {name}") for name in PROFILES}
-        better = {k: c.rank for k, c in plain.items() if c is not None and c.rank < self.trained("inputs").rank}
-        return min(better, key=better.__getitem__) if better else None
+        A rough function with symmetries may be no better explained by smooth symmetric functions than by smooth ones.
+        """
+        found = self._named(SYMMETRIC)
+        return self.trained("inputs") if found is None or found.blind else found
 
     def trained(self, name: str) -> Candidate:
         found = self._named(name)
@@ -283,10 +278,10 @@ class Default:
         plain = self.trained("inputs")
         return self.model(plain.trained.model.kernel.times(self.walls))
 
-    def symmetric(self, part: tuple[Observation, ...], factor: float, profile: Profile | None = None) -> Model:
+    def symmetric(self, part: tuple[Observation, ...], factor: float) -> Model:
         """A function of what does not change under the symmetries of the problem."""
         assert self.symmetry is not None
-        kernel = starts.symmetric(self.domain, self.variance, self.symmetry, profile or self.profile, factor)
+        kernel = starts.symmetric(self.domain, self.variance, self.symmetry, self.profile, factor)
         return self.model(kernel, part=part)
 
     def projection(self) -> Kernel:
@@ -378,8 +373,8 @@ class Default:
         moved = [eqx.tree_at(lambda m: m.coefficients, model, numbers) for model in models]
         return [*(Objective(model, part, self.options.strength) for model in moved), found[0]]
 
-    def _symmetric_starts(self, profile: Profile, part: tuple[Observation, ...]) -> list[Objective]:
-        return [Objective(self.symmetric(part, f, profile), part, self.options.strength) for f in LENGTH_SCALES]
+    def _symmetric_starts(self, part: tuple[Observation, ...]) -> list[Objective]:
+        return [Objective(self.symmetric(part, f), part, self.options.strength) for f in LENGTH_SCALES]
 
     def _trained_on(self, start: Posterior) -> None:
         """The kernel of an earlier posterior, from where its training ended."""
@@ -406,9 +401,8 @@ class Default:
 
     def _train(self, kind: Kind) -> None:
         name = self._name_of(kind)
-        if kind.name in (SYMMETRIC, AS_ROUGH):
-            profile = self.profile if kind.name == SYMMETRIC else PROFILES[self.roughness or ""]()
-            self._from_several(name, partial(self._symmetric_starts, profile))
+        if kind.name == SYMMETRIC:
+            self._from_several(name, self._symmetric_starts)
             return
         before, start = self.best, kind.start(self)
         if start is None:
@@ -422,8 +416,6 @@ class Default:
         """The name of a candidate in tables: a sum is called by its terms."""
         if kind.name in PROFILES:
             return f"{self.base.name}, {kind.name}"
-        if kind.name == AS_ROUGH:
-            return f"{SYMMETRIC}, {self.roughness}"
         if kind.name == "ridges of several":
             return f"ridges of {len(self.domain.layout)}"
         if kind.name == "sum":
