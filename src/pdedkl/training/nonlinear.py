@@ -47,6 +47,7 @@ from ..observations import Observation
 from ..operators.rows import names_in
 from .journal import Journal
 from .monitor import Callback, Monitor, display
+from .marching import marched, open_end
 from .newton import FAR, Iteration, Newton
 from .phases import Trainer
 
@@ -98,6 +99,11 @@ def _solved(
             # The rows themselves may contain the number.
             values = found.values if found.posterior is None else values_of(found.posterior, newton.data)
         found = newton.looks(values)
+        if (end := open_end(domain, newton.data)) and not newton.sees(found) and not trainer.ended():
+            part = lambda some, name: make(some, name=name)
+            other, steps_there = marched(part, newton.data, values, end)
+            history += steps_there
+            found = found if other is None else other
     for _ in range(TRAININGS):
         linear, before = linear_at(data, found.values), found.values
         left = None if steps.seconds is None else max(steps.seconds - (time.monotonic() - begin), 1.0)
