@@ -28,7 +28,7 @@ ON_A_FACE = 1e-9
 class End(NamedTuple):
     """The face at which a solution begins: a coordinate, and 1 for its lower end, −1 for its upper one."""
 
-    index: int
+    axis: int
     sign: int
 
 
@@ -43,9 +43,8 @@ def open_end(domain: Domain, data: Sequence[Observation]) -> End | None:
     at = np.stack([np.abs(unit) < ON_A_FACE, np.abs(unit - 1) < ON_A_FACE])
     # On an edge of two faces it is not known which of them is meant.
     alone = at & (np.sum(at, axis=(0, 2)) == 1)[None, :, None]
-    for index in np.flatnonzero(np.logical_xor(*np.any(alone, axis=1))):
-        return End(int(index), 1 if np.any(alone[0, :, index]) else -1)
-    return None
+    one_sided = np.flatnonzero(np.logical_xor(*np.any(alone, axis=1)))
+    return End(int(one_sided[0]), 1 if np.any(alone[0, :, one_sided[0]]) else -1) if len(one_sided) else None
 
 
 def marched(
@@ -56,13 +55,13 @@ def marched(
     `make` makes Newton's method for a part of the data, and a name for it.
     """
     domain, history = make(data, "").domain, []
-    low, high = float(domain.lower[end.index]), float(domain.upper[end.index])
-    name, names = domain.coordinate_names[end.index], names_in([item.operator for item in data])
+    low, high = float(domain.lower[end.axis]), float(domain.upper[end.axis])
+    name, names = domain.coordinate_names[end.axis], names_in([item.operator for item in data])
     reached, width = 0.0, FIRST
     while width >= SHORTEST_PART:
         share = min(reached + width, 1.0)
         limit = low + share * (high - low) if end.sign > 0 else high - share * (high - low)
-        inside = [np.flatnonzero(end.sign * (np.asarray(o.points)[:, end.index] - limit) <= 0) for o in data]
+        inside = [np.flatnonzero(end.sign * (np.asarray(o.points)[:, end.axis] - limit) <= 0) for o in data]
         some = [i for i, part in enumerate(inside) if len(part)]
         newton = make([taken(data[i], inside[i]) for i in some], f"{name} {'≤' if end.sign > 0 else '≥'} {limit:.4g}")
         found = None

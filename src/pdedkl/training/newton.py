@@ -31,8 +31,8 @@ from ..observations import Observation
 from ..operators.rows import names_in
 from ..scales import exact_levels, signal_variance, with_tolerance
 from . import starts
-from .objective import Objective
 from .judging import Candidate
+from .objective import Objective
 from .phases import Trained, Trainer
 from .recipes import FAILED, independent
 from .robust import with_weights
