@@ -14,6 +14,7 @@ likelihood decides instead, and also chooses the strength of the prior.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -54,6 +55,7 @@ from .objective import USUAL_NOISE, Objective, value_and_gradient
 from .phases import Trained, Trainer
 from .rescue import least_left_out
 from .symmetries import symmetries
+from .tolerances import tightened
 
 # Enough values to choose a start and to find directions, and few enough for a cheap fit.
 EXPLORING_POINTS = 400
@@ -102,7 +104,7 @@ class Default:
         kinds: list[Kind]
         if isinstance(self.start, Posterior):
             self._trained_on(self.start)
-            return self.best
+            return self._tightened(self.best)
         if self.start is not None:
             linear = isinstance(self.start.components[0].embedding, Affine)
             model = starts.model_of(self.start, self.observations, engine=self.options.engine)
@@ -120,7 +122,11 @@ class Default:
             self._rescue()
         if self.options.validation is not None and self.options.prior_strength is None and not self._ended:
             self._other_strengths()
-        return self.best
+        return self._tightened(self.best)
+
+    def _tightened(self, found: Candidate) -> Candidate:
+        """The candidate with the tolerances of exact values that the evidence likes best."""
+        return found if self.trainer.ended() else replace(found, trained=tightened(found.trained))
 
     def _kinds(self) -> list[Kind]:
         """The kinds of kernels to try after the plain one."""
@@ -207,9 +213,12 @@ class Default:
 
     @property
     def base(self) -> Candidate:
-        """What other profiles are tried with: the plain kernel, or that of symmetric functions if it is better."""
-        plain, found = self.trained("inputs"), self._named(SYMMETRIC)
-        return plain if found is None or found.blind or not found.rank < plain.rank else found
+        """What other profiles are tried with: the kernel of symmetric functions if the problem has a symmetry.
+
+        A rough function with symmetries may be no better explained by smooth symmetric functions than by smooth ones.
+        """
+        found = self._named(SYMMETRIC)
+        return self.trained("inputs") if found is None or found.blind else found
 
     def trained(self, name: str) -> Candidate:
         found = self._named(name)
@@ -270,7 +279,7 @@ class Default:
         return self.model(plain.trained.model.kernel.times(self.walls))
 
     def symmetric(self, part: tuple[Observation, ...], factor: float) -> Model:
-        """A smooth function of what does not change under the symmetries of the problem."""
+        """A function of what does not change under the symmetries of the problem."""
         assert self.symmetry is not None
         kernel = starts.symmetric(self.domain, self.variance, self.symmetry, self.profile, factor)
         return self.model(kernel, part=part)
