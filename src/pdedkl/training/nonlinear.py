@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +46,9 @@ from ..inference.linearising import (
 from ..kernels import Kernel
 from ..observations import Observation
 from ..operators.rows import names_in
-from .journal import Journal
+from ..scales import with_tolerance
+from .journal import Journal, digest_of
+from .marching import marched, open_end
 from .monitor import Callback, Monitor, display
 from .newton import FAR, Iteration, Newton
 from .phases import Trainer
@@ -69,6 +72,9 @@ class Steps(NamedTuple):
     seed: int = 0
     solver: str = "auto"
     progress: bool | None = False
+    checkpoint: str | Path | None = None
+    checkpoint_every: float = 2.0
+    fingerprint: str = ""
 
 
 def solved(
@@ -83,11 +89,14 @@ def _solved(
     fit_linear: Callable[..., Posterior], problem: Any, domain: Domain, data: Sequence[Observation], steps: Steps
 ) -> Posterior:
     begin = time.monotonic()
-    monitor = Monitor(callbacks=tuple(steps.callbacks), allowed=steps.seconds)
-    trainer = Trainer(Journal(None, ""), monitor)
+    values = _started(steps.start, with_tolerance(data), names_in([item.operator for item in data]))
+    # Looks are phases of this journal, and each training has a file of its own. What is between them is computed anew.
+    journal = Journal(steps.checkpoint, digest_of((steps.fingerprint, values)), steps.checkpoint_every)
+    monitor = Monitor(callbacks=tuple(steps.callbacks), past=journal.past, allowed=steps.seconds)
+    journal.log = monitor.log
+    trainer = Trainer(journal, monitor)
     make = partial(Newton, domain, trainer=trainer, solver=steps.solver, fields=getattr(problem, "fields", ()))
-    newton = make(data)
-    values = _started(steps.start, newton.data, names_in([item.operator for item in data]))
+    newton, before_this_process = make(data), journal.past.seconds
     history: list[Iteration] = []
     with monitor.interruptible():
         for numbers in stages(data, steps.continuation):
@@ -98,14 +107,30 @@ def _solved(
             # The rows themselves may contain the number.
             values = found.values if found.posterior is None else values_of(found.posterior, newton.data)
         found = newton.looks(values)
-    for _ in range(TRAININGS):
+        if (end := open_end(domain, newton.data)) and not newton.sees(found) and not trainer.ended():
+            part = lambda some, name: make(some, name=name)
+            other, steps_there = marched(part, newton.data, values, end)
+            history += steps_there
+            found = found if other is None else other
+    for number in range(TRAININGS):
         linear, before = linear_at(data, found.values), found.values
+        file = None if trainer.ended() else _file_of_training(journal.path, number + 1, linear)
         left = None if steps.seconds is None else max(steps.seconds - (time.monotonic() - begin), 1.0)
         with warnings.catch_warnings():
             # The verdict on a linearisation is not that on the solution.
             warnings.simplefilter("ignore")
             stated = problem if isinstance(problem, Domain) else Around(problem, linear)
-            trained = fit_linear(stated, linear, calibrate=False, seconds=left, callbacks=steps.callbacks)
+            called = time.monotonic()
+            trained = fit_linear(
+                stated,
+                linear,
+                calibrate=False,
+                seconds=left,
+                callbacks=steps.callbacks,
+                checkpoint=file,
+                checkpoint_every=steps.checkpoint_every,
+            )
+            before_this_process += max(trained.training.seconds - (time.monotonic() - called), 0.0)
         # Whoever ends this training means all of it.
         if (why := trained.training.stopped) not in (None, OUT_OF_TIME):
             monitor.stopped = why
@@ -125,7 +150,7 @@ def _solved(
         trained.training,
         iterations=iterations,
         converged=converged,
-        seconds=time.monotonic() - begin,
+        seconds=before_this_process + time.monotonic() - begin,
         stopped=monitor.stopped,
     )
     return judged(replace(found.posterior, training=training), problem, steps)
@@ -143,6 +168,14 @@ def judged(posterior: Posterior, problem: Any, steps: Steps) -> Posterior:
         fresh = not_built_in(posterior.model.kernel, around.fresh(FRESH, seed=steps.seed, purpose="calibration"))
         posterior = posterior.calibrated(fresh, narrow=not open_questions)
     return replace(posterior, verdict=check(posterior, around, seed=steps.seed, open_questions=open_questions))
+
+
+def _file_of_training(checkpoint: Path | None, number: int, linear: Sequence[Observation]) -> Path | None:
+    """The checkpoint of one training. Another linearisation is another run."""
+    if checkpoint is None:
+        return None
+    values = [np.asarray(item.values) for item in linear]
+    return checkpoint.with_name(f"{checkpoint.name}.training-{number}-{digest_of(values)[:12]}")
 
 
 def stages(data: Sequence[Observation], continuation: Mapping[str, Sequence[float]] | None) -> list[dict[str, float]]:

@@ -37,6 +37,7 @@ from ..scales import may_be_noise, signal_variance, size_of_field
 from . import starts
 from .candidates import (
     CANDIDATES,
+    OF_FIELDS,
     ON_WALLS,
     PLAIN,
     PROFILES,
@@ -99,7 +100,6 @@ class Default:
         self.order = max(item.operator.order for item in observations)
         self.candidates: list[Candidate] = []
         self.profile: Profile = options.profile or SquaredExponential()
-        self._directions: tuple[np.ndarray, np.ndarray] | None = None
         self._errors: dict[str, float] = {}
 
     def run(self) -> Candidate:
@@ -132,8 +132,10 @@ class Default:
 
     def _kinds(self) -> list[Kind]:
         """The kinds of kernels to try after the plain one."""
-        if self.options.model == "gp" or self.fields:
+        if self.options.model == "gp":
             return [kind for kind in CANDIDATES if kind.name in PLAIN]
+        if self.fields:
+            return [kind for kind in CANDIDATES if kind.name in OF_FIELDS[self.options.model]]
         if self.options.model == "linear":
             return [kind for kind in CANDIDATES if kind.name == "projection"]
         return list(CANDIDATES)
@@ -197,8 +199,9 @@ class Default:
 
     @property
     def has_directions(self) -> bool:
-        """Whether directions may differ from the inputs."""
-        return self.domain.dim > 1 or not self.free
+        """Whether directions may differ from the inputs. With several fields that has to be worth its time."""
+        worth_it = not self.fields or self.domain.dim > starts.DIRECTIONS_PER_GROUP or self.errors_are_left
+        return (self.domain.dim > 1 and worth_it) or not self.free
 
     @property
     def errors_are_left(self) -> bool:
@@ -276,7 +279,11 @@ class Default:
 
     def of_fields(self, kernel: Kernel) -> Kernel:
         """The kernel for each of several fields, independent of the others."""
-        return kernel if kernel.fields else independent(kernel, self.fields, self.observations)
+        return kernel if kernel.fields else self.of_each_field(lambda _: kernel)
+
+    def of_each_field(self, build: Callable[[str | None], Kernel]) -> Kernel:
+        """Independent fields, each with a kernel of its own."""
+        return of_each(build, self.fields, self.observations)
 
     def shared(self) -> Model:
         """A process that enters all fields, beside what each has of its own.
@@ -308,20 +315,28 @@ class Default:
         return self.model(kernel, part=part)
 
     def projection(self) -> Kernel:
-        rows, strengths = self.directions
-        kept = self.options.latent_dim or min(len(rows), starts.DIRECTIONS)
-        rows, strengths = _enough(rows, strengths, kept, self.options.seed)
-        return starts.projection(self.domain, self.variance, rows, strengths, self.profile)
+        def of(name: str | None) -> Kernel:
+            rows, strengths = self.directions[name]
+            kept = self.options.latent_dim or min(len(rows), starts.DIRECTIONS)
+            rows, strengths = _enough(rows, strengths, kept, self.options.seed)
+            return starts.projection(self.domain, self.variance, rows, strengths, self.profile)
+
+        return self.of_each_field(of)
 
     def ridges(self, each: int) -> Kernel:
         """A sum of functions of `each` directions. They start from the projection, which has found the right space."""
         found = self._named("projection")
-        rows, strengths = self.directions if found is None else starts.directions_of(found.trained.model.kernel)
         groups = self.options.groups or self.options.latent_dim or starts.DIRECTIONS
         count = self.options.latent_dim or each * groups
-        return starts.ridges(
-            self.domain, self.variance, rows, strengths, count, min(groups, count), self.options.seed, self.profile
-        )
+
+        def of(name: str | None) -> Kernel:
+            known = None if found is None else found.trained.model.kernel
+            rows, strengths = self.directions[name] if known is None else starts.directions_of(known, name)
+            return starts.ridges(
+                self.domain, self.variance, rows, strengths, count, min(groups, count), self.options.seed, self.profile
+            )
+
+        return self.of_each_field(of)
 
     def quadratic(self) -> Model:
         """The projection's map with a network of squares. In one dimension the input takes the projection's place."""
@@ -334,7 +349,7 @@ class Default:
 
     def form(self) -> Model:
         """A network of the same shape that starts as one quadratic form: the one whose slopes are nearest."""
-        everywhere, gradients = self._slopes(self.best)
+        everywhere, (gradients, *_) = self._slopes(self.best)
         like = self._squares().components[0].embedding
         return self.model(starts.one_form(self.domain, self.variance, like, everywhere, gradients))
 
@@ -472,33 +487,37 @@ class Default:
         glance = self.trainer.fit_kernel("more than noise?", objective, GLANCE)
         return not glance.value < self.best.trained.value - glance.tolerance
 
-    @property
-    def directions(self) -> tuple[np.ndarray, np.ndarray]:
-        """Directions along which the solution varies, strongest first, and their strengths.
+    @cached_property
+    def directions(self) -> dict[str | None, tuple[np.ndarray, np.ndarray]]:
+        """Directions along which each field varies, strongest first, and their strengths.
 
         They come from slopes of the plain kernel's posterior mean, and once more from those of a kernel on the
         directions found first.
         """
-        if self._directions is None:
-            _, gradients = self._slopes(self.trained("inputs"))
-            rows, strengths = starts.principal_directions(self.domain, gradients)
-            part = starts.subsample(self.observations, EXPLORING_POINTS, self.options.seed)
-            kernel = starts.exploring(self.domain, self.variance, strengths[:, None] * rows * np.sqrt(len(rows)))
-            model = starts.model_of(kernel, part, noise=0.1, engine=self.options.engine)
-            if model.coefficients:
-                model = eqx.tree_at(lambda m: m.coefficients, model, self.best.trained.model.coefficients)
-            objective = Objective(model, part, self.options.strength)
-            found = self._candidate("exploring", self.trainer.fit_kernel("directions", objective, GLANCE))
-            rows, strengths = starts.principal_directions(self.domain, self._slopes(found)[1])
-            self._directions = rows[: starts.DIRECTIONS], strengths[: starts.DIRECTIONS]
-        return self._directions
+        names = self.fields or (None,)
+        plain = self._slopes(self.trained("inputs"))[1]
+        seen = {name: starts.principal_directions(self.domain, of) for name, of in zip(names, plain)}
+
+        def exploring(name: str | None) -> Kernel:
+            rows, strengths = seen[name]
+            return starts.exploring(self.domain, self.variance, strengths[:, None] * rows * np.sqrt(len(rows)))
+
+        part = starts.subsample(self.observations, EXPLORING_POINTS, self.options.seed)
+        model = starts.model_of(self.of_each_field(exploring), part, noise=0.1, engine=self.options.engine)
+        if model.coefficients:
+            model = eqx.tree_at(lambda m: m.coefficients, model, self.best.trained.model.coefficients)
+        objective = Objective(model, part, self.options.strength)
+        found = self._candidate("exploring", self.trainer.fit_kernel("directions", objective, GLANCE))
+        better = [starts.principal_directions(self.domain, of) for of in self._slopes(found)[1]]
+        first = starts.DIRECTIONS
+        return {name: (rows[:first], strengths[:first]) for name, (rows, strengths) in zip(names, better)}
 
     @property
     def _looks_additive(self) -> bool:
         """Whether a sum of functions of one input each explains the slopes better than a few directions do."""
         if not self.free or self.domain.dim <= starts.DIRECTIONS:
             return False
-        points, gradients = self._slopes(self.trained("inputs"))
+        points, (gradients, *_) = self._slopes(self.trained("inputs"))
         strengths = np.linalg.svd(gradients, compute_uv=False) ** 2
         few = float(np.sum(strengths[: starts.DIRECTIONS]) / np.sum(strengths)) if np.any(strengths) else 1.0
         unit = np.asarray(jax.vmap(Normalisation(self.domain))(points))
@@ -511,12 +530,12 @@ class Default:
         posterior = condition(trained.model, trained.objective.observations)
         return np.asarray(starts.curvatures(posterior, everywhere[:: max(1, len(everywhere) // count)][:count]))
 
-    def _slopes(self, candidate: Candidate) -> tuple[Array, np.ndarray]:
-        """All points of the data, and the slopes of a candidate's posterior mean there."""
+    def _slopes(self, candidate: Candidate) -> tuple[Array, list[np.ndarray]]:
+        """All points of the data, and for each field the slopes of a candidate's posterior mean there."""
         everywhere = jnp.concatenate([item.points for item in self.observations])
         trained = candidate.trained
         posterior = condition(trained.model, trained.objective.observations)
-        return everywhere, np.asarray(starts.slopes(posterior, everywhere))
+        return everywhere, [np.asarray(starts.slopes(posterior, everywhere, name)) for name in self.fields or (None,)]
 
     def _warm(self, kernel: Kernel, simpler: Candidate) -> Model:
         """A model of a richer kernel. Its noise starts at the left-out error of the simpler one."""
@@ -564,12 +583,19 @@ class Default:
 
 def independent(kernel: Kernel, fields: Sequence[str], observations: Sequence[Observation]) -> Kernel:
     """Independent fields with the same kernel, each as large as its values are; the kernel itself if there are none."""
+    return of_each(lambda _: kernel, fields, observations)
+
+
+def of_each(
+    build: Callable[[str | None], Kernel], fields: Sequence[str], observations: Sequence[Observation]
+) -> Kernel:
+    """The same where each field has a kernel of its own; `build(None)` if there are no fields."""
     if not fields:
-        return kernel
+        return build(None)
     overall, parts = signal_variance(observations), []
     for name in fields:
         size = np.log((size_of_field(name, observations) ** 2 or overall) / overall)
-        own = kernel.of(name)
+        own = build(name).of(name)
         where = lambda k: [part.base.log_variance for part in k.components]
         parts.append(eqx.tree_at(where, own, [sizes + size for sizes in where(own)]))
     return Kernel(tuple(part for own in parts for part in own.components))
