@@ -51,7 +51,7 @@ from .candidates import (
 )
 from .fresh_errors import FreshErrors
 from .interactions import interactions
-from .judging import COMPARABLE, EXPLAINED, NEARLY_EXPLAINED, Candidate, Options
+from .judging import EXPLAINED, NEARLY_EXPLAINED, Candidate, Options, best_of
 from .ladder import climbed
 from .objective import USUAL_NOISE, Objective, value_and_gradient
 from .phases import Trained, Trainer
@@ -152,22 +152,9 @@ class Default:
 
     @property
     def best(self) -> Candidate:
-        """The candidate of lowest rank, among those that explain the data, or whose errors are comparable.
-
-        Once the data are explained, differences of evidence are due to rounding. And evidence can prefer a kernel that
-        is wrong between its data: residuals of fresh values show that or, where there are none, left-out values.
-        """
-        explained = [candidate for candidate in self.candidates if candidate.explained]
-        if explained or self.options.validation is not None or len(self.candidates) == 1:
-            return min(explained or self.candidates, key=lambda candidate: candidate.rank)
-        seeing = [candidate for candidate in self.candidates if not candidate.blind] or self.candidates
-        if self._fresh_errors is not None:
-            errors = [self._error_of_u(candidate) for candidate in seeing]
-            near = [c for c, error in zip(seeing, errors) if error <= COMPARABLE * min(errors)]
-            return min(near or seeing, key=lambda candidate: candidate.rank)
-        least = min(seeing, key=lambda candidate: candidate.left_out)
-        comparable = [candidate for candidate in seeing if candidate.comparable(least)] or [least]
-        return min(comparable, key=lambda candidate: candidate.rank)
+        """The best candidate so far (`judging.best_of`)."""
+        known = len(self.candidates) > 1 and self._fresh_errors is not None
+        return best_of(self.candidates, self._error_of_u if known else None)
 
     @cached_property
     def _fresh_errors(self) -> FreshErrors | None:
