@@ -15,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from ..compilation import compiled_quickly
@@ -26,7 +27,7 @@ from ..means import NetworkMean
 from ..observations import Learned, Observation
 from ..operators import parameters_of
 from ..scales import data_scales, signal_variance
-from . import adam, natural
+from . import gradients, natural
 from .journal import Journal, State
 from .monitor import Monitor
 from .walls import zero_walls
@@ -205,34 +206,31 @@ def _with_gradients(
 ) -> State:
     """Gradient steps until the goal is reached, or until twice as many gain little."""
     rows = _batch(pool, _rows(BATCH))
+    flat, unravel = ravel_pytree(gradients.start(mean))
 
     def begin() -> State:
-        first = adam.start(natural.weights_of(mean))
-        best = {"x": np.asarray(first.w), "residual": np.asarray(before), "before": np.asarray(before)}
         return {
-            **{key: np.asarray(value) for key, value in first._asdict().items()},
-            **best,
+            "state": np.asarray(flat),
+            "x": np.asarray(natural.weights_of(mean)),
+            "residual": np.asarray(before),
+            "before": np.asarray(before),
             "next": np.asarray(MANY),
             "done": np.asarray(False),
         }
 
     def step(state: State) -> State:
-        now = adam.State(*(jnp.asarray(state[key]) for key in adam.State._fields))
-        found, residual = adam.steps(mean, rows, now, seed, LOOK)
-        after = state | {key: np.asarray(value) for key, value in found._asdict().items()}
+        found, left = gradients.steps(mean, rows, unravel(jnp.asarray(state["state"])), jnp.asarray(seed), LOOK)
+        residual, count, due = float(left), int(found.step), int(state["next"])
+        monitor.report(name, count, due, residual, 0.0, {})
+        after = state | {"state": np.asarray(ravel_pytree(found)[0])}
         if residual < float(state["residual"]):
             after |= {"x": np.asarray(found.average), "residual": np.asarray(residual)}
-        count, best, due = int(found.step), float(after["residual"]), int(state["next"])
-        monitor.report(name, count, due, residual, 0.0, {})
-        after |= {"done": np.asarray(best < goal)}
+        best = float(after["residual"])
+        done = best < goal or not np.isfinite(residual)
         if count >= due:
-            little = best >= GAINED * float(state["before"])
-            after |= {
-                "before": np.asarray(best),
-                "next": np.asarray(2 * due),
-                "done": np.asarray(little or best < goal),
-            }
-        return after
+            done = done or best >= GAINED * float(state["before"])
+            after |= {"before": np.asarray(best), "next": np.asarray(2 * due)}
+        return after | {"done": np.asarray(done)}
 
     return journal.run(name, begin, step, lambda: monitor.stopped is not None)
 
