@@ -31,10 +31,10 @@ def test_without_turning_steps_are_those_of_adam(mean, monkeypatch):
     # The only turn, at the first step, is undone.
     straight = [m._replace(p=jnp.eye(len(m.p)), q=jnp.eye(len(m.q))) for m in state.moments]
     slope = slope_of(state.w)
-    length = lambda k: gradients.LENGTH / jnp.sqrt(1 + k / gradients.UNTIL)
+    length = lambda k: 0.7 * gradients.LENGTH / jnp.sqrt(1 + k / gradients.UNTIL)
     optimiser = optax.adam(length, b1=gradients.SLOPES, b2=gradients.SQUARES, eps=0.0)
     expected, memory, path = state.w, optimiser.init(state.w), []
-    move = jax.jit(lambda state: gradients.moved(mean, state, slope(state.w)))
+    move = jax.jit(lambda state: gradients.moved(mean, state, slope(state.w), 0.7))
     for _ in range(30):
         update, memory = optimiser.update(slope(expected), memory)
         expected = expected + update
@@ -76,7 +76,7 @@ def test_steps_lower_the_residual_and_do_not_depend_on_how_many_are_taken_at_a_t
     data = tuple(pk.Observation(o, q, values[a], "exact", a) for a, o in (("u", pk.identity), ("f", heat)))
     rows = natural.rows_of(data, {"u": 1.0, "f": 1.0}, [20, 20])
     seed, begin = jnp.asarray(5), gradients.start(mean)
-    run = lambda state, seed=seed: gradients.steps(mean, rows, state, seed, 40)
+    run = lambda state, seed=seed: gradients.steps(mean, rows, state, seed, jnp.asarray(1.0), 40)
     half, _ = run(begin)
     found, residual = run(half)
     assert found.w.dtype == begin.w.dtype == np.float64 and int(found.step) == 80

@@ -11,9 +11,10 @@ eigenvectors `P` and `Q`, and Adam's direction `D` is that of the rotated gradie
     W ← W − η_k P D Qᵀ.
 
 `P` and `Q` are followed by one orthogonal iteration in every `TURN` steps. Step `k` has the length
-`η_k = η/√(1 + k/κ)`. The chance of batches is averaged out: the result is a mean `a` of all weights so far in which the
-last twentieth counts most, `a ← a + 17/(k + 16) (w − a)` (Shamir and Zhang, 2013). So it is good at any time, and
-nobody has to know how many steps there will be.
+`η_k = η τ/√(1 + k/κ)`, where `τ` is the share of the time that is left, or one if there is no limit. The chance of
+batches is averaged out: the result is a mean `a` of all weights so far in which the last twentieth counts most,
+`a ← a + 17/(k + 16) (w − a)` (Shamir and Zhang, 2013). So it is good at any time, and nobody has to know how many
+steps there will be.
 
 Numbers have 32 bits here, in half the time: what chance leaves is far above their rounding.
 """
@@ -82,15 +83,19 @@ def _as_matrix(part: Array) -> Float[Array, "m n"]:
 
 @compiled
 def steps(
-    mean: NetworkMean, rows: Sequence[Rows], state: State, seed: Array, count: int
+    mean: NetworkMean, rows: Sequence[Rows], state: State, seed: Array, left: Array, count: int
 ) -> tuple[State, Float[Array, ""]]:
-    """Some steps, each on a batch of its own, and the residual of the mean weights on rows that no step came from."""
+    """Some steps, each on a batch of its own, and the residual of the mean weights on rows drawn anew.
+
+    `left` is the share `τ` of the time.
+    """
     key, other = jax.random.split(jax.random.key(seed))
-    mean, rows, first = jax.tree.map(_with_32_bits, (mean, rows, state))
+    mean, rows, first, left = jax.tree.map(_with_32_bits, (mean, rows, state, left))
 
     def one(_: Any, state: State) -> State:
         batch = natural.drawn(rows, jax.random.fold_in(key, state.step))
-        return moved(mean, state, jax.grad(lambda w: jnp.sum(natural.residuals(mean, w, batch) ** 2))(state.w))
+        slope = jax.grad(lambda w: jnp.sum(natural.residuals(mean, w, batch) ** 2))(state.w)
+        return moved(mean, state, slope, left)
 
     found = jax.lax.fori_loop(0, count, one, first)
     others = natural.drawn(rows, jax.random.fold_in(other, found.step), OTHERS)
@@ -102,13 +107,13 @@ def _with_32_bits(leaf: Any) -> Any:
     return leaf.astype(jnp.float32) if eqx.is_inexact_array(leaf) else leaf
 
 
-def moved(mean: NetworkMean, state: State, slope: Float[Array, " p"]) -> State:
+def moved(mean: NetworkMean, state: State, slope: Float[Array, " p"], left: Array) -> State:
     """One step, given the gradient with respect to the weights of the network."""
     parts, tree = jax.tree.flatten(ravel_pytree(mean.network)[1](slope))
     found = [direction(_as_matrix(part), m, state.step) for part, m in zip(parts, state.moments, strict=True)]
     moves = [move.reshape(part.shape) for part, (move, _) in zip(parts, found)]
     count = jnp.asarray(state.step, slope.dtype)
-    w = state.w - LENGTH / jnp.sqrt(1 + count / UNTIL) * ravel_pytree(jax.tree.unflatten(tree, moves))[0]
+    w = state.w - LENGTH * left / jnp.sqrt(1 + count / UNTIL) * ravel_pytree(jax.tree.unflatten(tree, moves))[0]
     average = state.average + (LATE + 1) / (count + 1 + LATE) * (w - state.average)
     return State(w, average, [m for _, m in found], state.step + 1)
 

@@ -45,7 +45,7 @@ ROUGHLY = 1e-2
 # program of its own, so they grow by a large factor.
 FIRST_ROWS, MOST_ROWS, GROWTH = {"cpu": 400, "gpu": 1600}, {"cpu": 1600, "gpu": 6400}, 4
 # Fresh rows of each kind to draw from, and the numbers that all points of a kind may take.
-POOL, POOL_NUMBERS = 20_000, 4_000_000
+POOL, POOL_NUMBERS = 100_000, 10_000_000
 # Natural-gradient steps between two looks at the progress; steps in which two networks compete.
 STEPS, CONTEST = {"cpu": 10, "gpu": 50}, 30
 # Batches grow where the residual has not fallen to this fraction of that at the last look.
@@ -67,10 +67,17 @@ def applies(problem: Any, data: Sequence[Observation]) -> bool:
     return not measured and order <= 2 and not parameters_of([s.operator for s in problem.statements])
 
 
-def trained(problem: Any, journal: Journal, monitor: Monitor, seed: int, goal: float) -> NetworkMean:
+def trained(
+    domain: Domain,
+    pool: Sequence[Observation],
+    mean: NetworkMean,
+    journal: Journal,
+    monitor: Monitor,
+    seed: int,
+    goal: float,
+) -> NetworkMean:
     """The network whose relative residuals are smallest, trained until they reach `goal` or until the time is up."""
-    pool, mean = pool_of(problem, seed)
-    kinds = networks(problem.domain, seed)
+    kinds = networks(domain, seed)
     means = {name: eqx.tree_at(lambda m: m.network, mean, network) for name, network in kinds.items()}
     if len(means) > 1:
         looks = {
@@ -207,6 +214,7 @@ def _with_gradients(
     """Gradient steps until the goal is reached, or until twice as many gain little."""
     rows = _batch(pool, _rows(BATCH))
     flat, unravel = ravel_pytree(gradients.start(mean))
+    since = monitor.seconds
 
     def begin() -> State:
         return {
@@ -219,7 +227,8 @@ def _with_gradients(
         }
 
     def step(state: State) -> State:
-        found, left = gradients.steps(mean, rows, unravel(jnp.asarray(state["state"])), jnp.asarray(seed), LOOK)
+        now, share = unravel(jnp.asarray(state["state"])), jnp.asarray(monitor.share_left(since))
+        found, left = gradients.steps(mean, rows, now, jnp.asarray(seed), share, LOOK)
         residual, count, due = float(left), int(found.step), int(state["next"])
         monitor.report(name, count, due, residual, 0.0, {})
         after = state | {"state": np.asarray(ravel_pytree(found)[0])}

@@ -150,14 +150,15 @@ class Search:
 
     def network(self, seconds: float) -> NetworkMean | None:
         """A network for the problem; `None` if the run was stopped meanwhile."""
-        key = fingerprint(networks.pool_of(self.problem, self.seed)[0], accuracy=self.accuracy, seed=self.seed)
+        pool, first = networks.pool_of(self.problem, self.seed)
+        key = fingerprint(pool, accuracy=self.accuracy, seed=self.seed)
         journal = Journal(self.checkpoint_of("network"), key)
         callbacks = [self._shown("network", callback) for callback in self.callbacks]
         allowed = None if math.isinf(seconds) else seconds
         monitor = Monitor(callbacks=callbacks, past=journal.past, allowed=allowed)
         journal.log = monitor.log
         with monitor.interruptible():
-            mean = networks.trained(self.problem, journal, monitor, self.seed, self.accuracy / 3)
+            mean = networks.trained(self.problem.domain, pool, first, journal, monitor, self.seed, self.accuracy / 3)
         self.stopped = None if monitor.stopped == OUT_OF_TIME else monitor.stopped
         return None if self.stopped else mean
 
