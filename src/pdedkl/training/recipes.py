@@ -49,8 +49,9 @@ from .candidates import (
     Kind,
     additive_share,
 )
+from .fresh_errors import FreshErrors
 from .interactions import interactions
-from .judging import EXPLAINED, NEARLY_EXPLAINED, Candidate, Options
+from .judging import COMPARABLE, EXPLAINED, NEARLY_EXPLAINED, Candidate, Options
 from .ladder import climbed
 from .objective import USUAL_NOISE, Objective, value_and_gradient
 from .phases import Trained, Trainer
@@ -99,6 +100,7 @@ class Default:
         self.order = max(item.operator.order for item in observations)
         self.candidates: list[Candidate] = []
         self.profile: Profile = options.profile or SquaredExponential()
+        self._errors: dict[str, float] = {}
 
     def run(self) -> Candidate:
         kinds: list[Kind]
@@ -150,18 +152,39 @@ class Default:
 
     @property
     def best(self) -> Candidate:
-        """The candidate of lowest rank, among those that explain the data, or whose left-out errors are comparable.
+        """The candidate of lowest rank, among those that explain the data, or whose errors are comparable.
 
         Once the data are explained, differences of evidence are due to rounding. And evidence can prefer a kernel that
-        is wrong between its data: left-out values show that.
+        is wrong between its data: residuals of fresh values show that or, where there are none, left-out values.
         """
         explained = [candidate for candidate in self.candidates if candidate.explained]
         if explained or self.options.validation is not None or len(self.candidates) == 1:
             return min(explained or self.candidates, key=lambda candidate: candidate.rank)
         seeing = [candidate for candidate in self.candidates if not candidate.blind] or self.candidates
+        if self._fresh_errors is not None:
+            errors = [self._error_of_u(candidate) for candidate in seeing]
+            near = [c for c, error in zip(seeing, errors) if error <= COMPARABLE * min(errors)]
+            return min(near or seeing, key=lambda candidate: candidate.rank)
         least = min(seeing, key=lambda candidate: candidate.left_out)
         comparable = [candidate for candidate in seeing if candidate.comparable(least)] or [least]
         return min(comparable, key=lambda candidate: candidate.rank)
+
+    @cached_property
+    def _fresh_errors(self) -> FreshErrors | None:
+        """The errors of `u` that fresh values show, where source and conditions are functions that determine `u`."""
+        if not callable(getattr(self.problem, "fresh", None)) or self.fields or self.trainer.stopped():
+            return None
+        plain = self.trained("inputs").trained
+        if plain.objective.unknown or may_be_noise(self.observations, self.observations):
+            return None
+        found = FreshErrors(plain.model, self.problem, self.observations, self.options.seed)
+        return None if found.open else found
+
+    def _error_of_u(self, candidate: Candidate) -> float:
+        assert self._fresh_errors is not None
+        if candidate.name not in self._errors:
+            self._errors[candidate.name] = self._fresh_errors.of(candidate.trained)
+        return self._errors[candidate.name]
 
     # ── What the candidates ask ───────────────────────────────────────────────────────────────────────────────────
 
