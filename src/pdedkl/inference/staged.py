@@ -134,7 +134,7 @@ def gram_of(parts: Sequence[Part]) -> Float[Array, "m m"]:
     return _sum([_spread(_gram(part.bare()), part.among, part.among) for part in parts])
 
 
-def cross_of(parts: Sequence[Part], others: Sequence[Part]) -> Float[Array, "m n"]:
+def cross_of(parts: Sequence[Part], others: Sequence[Part]) -> Float[Any, "m n"]:
     """The covariances of joined jets with others of the same kernel."""
     pairs = list(zip(parts, others))
     return _sum([_spread(_crossed(part, other.sections), part.among, other.among) for part, other in pairs])

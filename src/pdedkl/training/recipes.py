@@ -100,7 +100,7 @@ class Default:
         self.order = max(item.operator.order for item in observations)
         self.candidates: list[Candidate] = []
         self.profile: Profile = options.profile or SquaredExponential()
-        self._errors: dict[str, float] = {}
+        self._judges: dict[str, FreshErrors] = {}
 
     def run(self) -> Candidate:
         kinds: list[Kind]
@@ -152,26 +152,30 @@ class Default:
 
     @property
     def best(self) -> Candidate:
-        """The best candidate so far (`judging.best_of`)."""
-        known = len(self.candidates) > 1 and self._fresh_errors is not None
-        return best_of(self.candidates, self._error_of_u if known else None)
+        """The best candidate so far."""
+        return self._best_of(self.candidates)
 
-    @cached_property
-    def _fresh_errors(self) -> FreshErrors | None:
-        """The errors of `u` that fresh values show, where source and conditions are functions that determine `u`."""
-        if not callable(getattr(self.problem, "fresh", None)) or self.fields or self.trainer.stopped():
-            return None
-        plain = self.trained("inputs").trained
-        if plain.objective.unknown or may_be_noise(self.observations, self.observations):
-            return None
-        found = FreshErrors(plain.model, self.problem, self.observations, self.options.seed)
-        return None if found.open else found
+    def _best_of(self, candidates: Sequence[Candidate]) -> Candidate:
+        judge = self._judge() if len(candidates) > 1 else None
+        return best_of(candidates, None if judge is None else judge.of)
 
-    def _error_of_u(self, candidate: Candidate) -> float:
-        assert self._fresh_errors is not None
-        if candidate.name not in self._errors:
-            self._errors[candidate.name] = self._fresh_errors.of(candidate.trained)
-        return self._errors[candidate.name]
+    def _judge(self) -> FreshErrors | None:
+        """The errors of `u` that fresh values show, where source and conditions are functions that determine `u`.
+
+        Where they do not determine any smooth function, they may determine a symmetric one.
+        """
+        known = callable(getattr(self.problem, "fresh", None)) and not self.fields and not self.trainer.stopped()
+        if not known or may_be_noise(self.observations, self.observations):
+            return None
+        for found in filter(None, (self._named("inputs"), self._named(SYMMETRIC))):
+            if found.trained.objective.unknown:
+                return None
+            if found.name not in self._judges:
+                model = found.trained.model
+                self._judges[found.name] = FreshErrors(model, self.problem, self.observations, self.options.seed)
+            if not self._judges[found.name].open:
+                return self._judges[found.name]
+        return None
 
     # ── What the candidates ask ───────────────────────────────────────────────────────────────────────────────────
 
@@ -206,7 +210,7 @@ class Default:
             return False
         roughest = self._named(f"{self.base.name}, Matérn 5/2")
         if name in ("Matérn 7/2", "Matérn 9/2") and roughest is not None:
-            return roughest.rank < self.base.rank
+            return self._best_of([self.base, roughest]) is roughest
         return True
 
     @property
