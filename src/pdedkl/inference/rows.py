@@ -23,9 +23,6 @@ from .staged import cross_of, rows_at, summed, terms_of, variances_of
 EPSILON = float(np.finfo(float).eps)
 # A variance is a difference of two numbers of the size of the prior variance, so it has a few of their rounding errors.
 ROUNDING = 16 * EPSILON
-# A mean is a sum of terms that may be far larger than itself, each with a rounding error of about this size. They are
-# independent, so their squares add (docs/studies.md).
-OF_A_TERM = 2 * EPSILON
 
 # For at most this number of entries, an optimised compilation takes longer than it saves.
 FEW_ENTRIES = 1 << 20
@@ -180,7 +177,8 @@ def _of_batch(
         mean=with_data @ alpha,
         variance=prior - solver.explained(gram, with_data.T),
         rounding=ROUNDING * jnp.abs(prior),
-        of_mean=OF_A_TERM**2 * (with_data**2 @ alpha**2),
+        # Each of the terms of the mean is rounded, and they may be far larger than their sum.
+        of_mean=(EPSILON * (jnp.abs(with_data) @ jnp.abs(alpha))) ** 2,
         whitened=_whitened(probes, side, with_data),
         following=jnp.zeros((0, len(prior))) if numbers is None else (with_data @ numbers).T,
     )
