@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from ..compilation import compiled, compiled_quickly, library_for
+from ..compilation import array_of, compiled, compiled_quickly, library_for
 from ..model import Model
 from ..observations import Observation
 from ..operators import Operator
@@ -98,7 +98,7 @@ def _given_first(given: int, total: int) -> tuple[Order, int]:
 
 def terms_of(layout: Layout) -> Array:
     """The places of a layout, with numbers that are too large in place of −1."""
-    return _too_large(layout.place, len(layout.owner))
+    return array_of(np.where(layout.place < 0, len(layout.owner), layout.place))
 
 
 def _too_large(index: np.ndarray, size: int) -> Array:
@@ -134,7 +134,7 @@ def gram_of(parts: Sequence[Part]) -> Float[Array, "m m"]:
     return _sum([_spread(_gram(part.bare()), part.among, part.among) for part in parts])
 
 
-def cross_of(parts: Sequence[Part], others: Sequence[Part]) -> Float[Any, "m n"]:
+def cross_of(parts: Sequence[Part], others: Sequence[Part]) -> Float[Array | np.ndarray, "m n"]:
     """The covariances of joined jets with others of the same kernel."""
     pairs = list(zip(parts, others))
     return _sum([_spread(_crossed(part, other.sections), part.among, other.among) for part, other in pairs])
