@@ -27,7 +27,7 @@ from .checking.design import Design
 from .checking.parameters import Estimate, Parameters
 from .domain import Ball, Coordinates, Domain
 from .embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Invariants, Residual
-from .equations import Number, cos, exp, fields, log, sin, sqrt, tanh
+from .equations import Number, cos, exp, fields, log, sin, sqrt, tanh, unknown
 from .inference import Posterior, Prediction, condition, negative_log_evidence
 from .inference.shares import Interactions, Share
 from .kernels import (
@@ -158,4 +158,5 @@ __all__ = [
     "solve",
     "sqrt",
     "tanh",
+    "unknown",
 ]

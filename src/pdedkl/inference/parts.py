@@ -246,7 +246,8 @@ def _parts(
 
 def _grouped(column: _Column, members: np.ndarray, spare: int, xp: Any) -> Rows:
     groups, k = members.shape
-    more = size_of(k) - k
+    # A group of no coordinates, that of a constant, gets one that is zero everywhere.
+    more = max(size_of(k), 1) - k
     everything = groups == 1 and np.array_equal(members[0], np.arange(column.z.shape[-1]))
 
     def filled(a: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import index
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..domain import Domain, Layout
 from ..embeddings import Embedding, IdentityEmbedding, LatentJet, Normalisation, push_forward
 from ..operators import Operator, Row, Vanishing, identity
 from ..operators.base import translated
+from ..operators.rows import coordinates_of
 from ..precision import require_float64
 from ..shown import Rows, Shown, known, over, plural, span
 from .covariance import covariance, covariances
@@ -63,7 +65,8 @@ class BaseKernel(eqx.Module):
 
     def __call__(self, z: Float[Array, " h"], z_: Float[Array, " h"]) -> Float[Array, ""]:
         variance = jnp.exp(self.log_variance)
-        parts = ((z[np.asarray(group)] - z_[np.asarray(group)]) for group in self.groups)
+        chosen = (np.asarray(group, dtype=int) for group in self.groups)
+        parts = (z[group] - z_[group] for group in chosen)
         return sum(s * self.profile(0.5 * jnp.sum(delta**2)) for s, delta in zip(variance, parts))
 
     def by_size(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -71,7 +74,7 @@ class BaseKernel(eqx.Module):
         sizes: dict[int, list[int]] = {}
         for number, group in enumerate(self.groups):
             sizes.setdefault(len(group), []).append(number)
-        return [(np.asarray(numbers), np.asarray([self.groups[i] for i in numbers])) for numbers in sizes.values()]
+        return [(np.asarray(numbers), np.asarray([self.groups[i] for i in numbers], dtype=int)) for numbers in sizes.values()]
 
 
 class Component(Shown, eqx.Module):
@@ -309,6 +312,8 @@ class Kernel(Shown, eqx.Module):
     def of(self, *fields: Any, weights: Sequence[float] | None = None) -> Kernel:
         """The covariance of fields that its process `g` enters: `u_a = w_a g`. Sums of such kernels are kernels too.
 
+        For a field of some coordinates only, such as `v(x)`, it is a function of these: others change nothing.
+
         **Arguments:**
 
         - `*fields`: the fields, or their names.
@@ -325,7 +330,12 @@ class Kernel(Shown, eqx.Module):
         """
         mixing = mixing_of([str(field) for field in fields], weights)
         put = lambda part: eqx.tree_at(lambda c: c.mixing, part, mixing, is_leaf=lambda node: node is None)
-        return Kernel(tuple(map(put, self.components)))
+        found = tuple(map(put, self.components))
+        only = {coordinates_of(name, self.layout) for name in mixing.names}
+        if len(only) > 1:
+            raise ValueError(f"A process enters fields of the same coordinates: got {', '.join(mixing.names)}.")
+        indices = only.pop()
+        return Kernel(found if indices is None else tuple(_over(part, indices) for part in found))
 
     def between(
         self, field: str | None, q: Float[Array, " d"], other: str | None, q_: Float[Array, " d"]
@@ -480,6 +490,17 @@ class Kernel(Shown, eqx.Module):
             )
 
 
+def _over(component: Component, indices: tuple[int, ...]) -> Component:
+    """The component as a function of some coordinates only; of none, it is a constant."""
+    if not isinstance(component.embedding, IdentityEmbedding):
+        raise ValueError(
+            f"A field of some coordinates only needs a kernel on the inputs, such as ard(domain): got one on "
+            f"{type(component.embedding).__name__}."
+        )
+    groups = tuple(tuple(i for i in group if i in indices) for group in component.base.groups)
+    return eqx.tree_at(lambda c: c.base, component, replace(component.base, groups=groups))
+
+
 def _with_multiplier(component: Component, multiplier: Vanishing) -> Component:
     return eqx.tree_at(lambda c: c.multiplier, component, multiplier, is_leaf=lambda node: node is None)
 
@@ -499,6 +520,10 @@ def _stack_groups(jet: LatentJet, members: np.ndarray) -> LatentJet:
     `members` holds the coordinates of each group as a row; other leading axes are kept.
     """
     G, axis = jet.diffusion, jet.z.ndim - 1
+    if members.shape[1] == 0:
+        # A constant is a function of one coordinate that is zero everywhere.
+        c = None if jet.c is None else jnp.broadcast_to(jet.c, (len(members), *jet.c.shape))
+        return LatentJet(jnp.zeros((len(members), *jet.z.shape[:-1], 1)), c, None, None)
     if G is not None:
         diagonal = G.ndim == jet.z.ndim
         G = G[..., members] if diagonal else G[..., members[:, :, None], members[:, None, :]]

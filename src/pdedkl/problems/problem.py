@@ -349,6 +349,11 @@ class Problem(Shown):
         return tuple(finding for finding in self._found or () if finding.name not in self.silenced)
 
     @property
+    def unknown_functions(self) -> int:
+        """How many fields there are more than equations: functions that only measurements can determine."""
+        return max(len(self.fields) - sum(s.budget == "source" for s in self.statements), 0) if self.fields else 0
+
+    @property
     def in_free_space(self) -> bool:
         """Whether time has its condition and no face of space has any: then `u` is determined only in the middle."""
         return in_free_space(self)

@@ -62,7 +62,7 @@ def _problem_of(made: Any) -> str | None:
             return f"{made.centre.shape[0]} coordinates for the layout {made.layout}"
         case Normalisation() if made.names and len(made.names) != made.centre.shape[0]:
             return f"{made.centre.shape[0]} coordinates with the names {made.names}"
-        case BaseKernel() if len(made.groups) != made.log_variance.shape[0] or not all(made.groups):
+        case BaseKernel() if len(made.groups) != made.log_variance.shape[0] or not made.groups:
             return f"{made.log_variance.shape[0]} variances for the groups {made.groups}"
         case Calibration():
             return _calibration(made)

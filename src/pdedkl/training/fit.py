@@ -410,7 +410,9 @@ def fit(
         new_values = getattr(problem, "fresh", None)
         known = new_values(CALIBRATING_POINTS, seed=seed, purpose="calibration") if new_values else ()
         known = not_built_in(trained.kernel, known)
-        posterior = posterior.calibrated(known, narrow=not open_questions)
+        # Fresh values of an equation say nothing of an unknown function in it.
+        narrow = not open_questions and not getattr(problem, "unknown_functions", 0)
+        posterior = posterior.calibrated(known, narrow=narrow)
     if hasattr(problem, "fresh"):
         posterior = replace(posterior, verdict=check(posterior, problem, seed=seed, open_questions=open_questions))
     else:

@@ -46,6 +46,7 @@ from ..kernels import Kernel
 from ..observations import Observation
 from ..operators.rows import names_in
 from .journal import Journal
+from .measured import from_measurements
 from .monitor import Callback, Monitor, display
 from .newton import FAR, Iteration, Newton
 from .phases import Trainer
@@ -87,9 +88,12 @@ def _solved(
     trainer = Trainer(Journal(None, ""), monitor)
     make = partial(Newton, domain, trainer=trainer, solver=steps.solver, fields=getattr(problem, "fields", ()))
     newton = make(data)
-    values = _started(steps.start, newton.data, names_in([item.operator for item in data]))
+    names, values = names_in([item.operator for item in data]), None
     history: list[Iteration] = []
     with monitor.interruptible():
+        if steps.start is None and getattr(problem, "unknown_functions", 0):
+            values = from_measurements(domain, newton.data, names, trainer)
+        values = _started(steps.start, newton.data, names) if values is None else values
         for numbers in stages(data, steps.continuation):
             name = ", ".join(f"{key} = {value:g}" for key, value in numbers.items())
             easier = make(with_numbers(tuple(data), numbers), name=name)
@@ -141,7 +145,9 @@ def judged(posterior: Posterior, problem: Any, steps: Steps) -> Posterior:
     open_questions = undetermined(around, posterior.observations, posterior.model.kernel.zero_at)
     if steps.calibrate:
         fresh = not_built_in(posterior.model.kernel, around.fresh(FRESH, seed=steps.seed, purpose="calibration"))
-        posterior = posterior.calibrated(fresh, narrow=not open_questions)
+        # Fresh residuals say nothing of an unknown function: `u` follows it so that the equation holds.
+        narrow = not open_questions and not around.unknown_functions
+        posterior = posterior.calibrated(fresh, narrow=narrow)
     return replace(posterior, verdict=check(posterior, around, seed=steps.seed, open_questions=open_questions))
 
 
