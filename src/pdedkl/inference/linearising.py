@@ -93,12 +93,12 @@ def _linear(item: Observation, at: Float[np.ndarray, "n k"]) -> Observation:
     found = linearised(item.operator, points, at)
     slopes = np.asarray(found.slopes)
     target = np.asarray(item.values) - np.asarray(found.value) + np.sum(slopes * at, axis=1)
-    operator = _row(item.operator, points, slopes)
+    operator = linear_row(item.operator, points, slopes)
     return Observation(operator, points, target, item.noise, item.name, item.weights)
 
 
-def _row(operator: Nonlinear, points: np.ndarray, slopes: Float[np.ndarray, "n k"]) -> Operator:
-    """`Σ_i c_i L_i`, for each field by itself."""
+def linear_row(operator: Nonlinear, points: np.ndarray, slopes: Float[np.ndarray, "n k"]) -> Operator:
+    """`Σ_i c_i L_i` with numbers for each point, for each field by itself."""
     text = text_of(operator)
     parts: dict[str, list[tuple[int, Operator]]] = {}
     for i, row in enumerate(operator.rows):

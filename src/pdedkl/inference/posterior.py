@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..domain import Domain
-from ..equations import as_operator
+from ..equations import Linear, Term, as_operator
 from ..kernels import Kernel
 from ..model import Model
 from ..observations import Observation, as_points
@@ -120,7 +120,8 @@ class Posterior(Comparing, Shown, eqx.Module):
         **Arguments:**
 
         - `points`: an array of shape `(n, d)`.
-        - `operator`: the operator `A`; `u` itself by default. Of several fields, a field or a row of them.
+        - `operator`: the operator `A`; `u` itself by default. Of several fields, a field, a row of them, or a term such
+          as a positive unknown function or `a * (D(x) @ u)`.
         - `batch_size`: how many points are computed at once, to bound the memory; chosen by default.
 
         **Returns:** a `Prediction`.
@@ -132,6 +133,10 @@ class Posterior(Comparing, Shown, eqx.Module):
         """
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"`batch_size` needs to be at least 1: got {batch_size}.")
+        if isinstance(operator, Term) and not isinstance(operator, Linear):
+            from .of_terms import predicted
+
+            return predicted(self, operator, points, batch_size)
         operator = as_operator(operator)
         found = self._predicted(points, operator, batch_size)
         names, what = self.model.kernel.names, applied(operator)

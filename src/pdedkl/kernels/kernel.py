@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from ..domain import Domain, Layout
 from ..embeddings import Embedding, IdentityEmbedding, LatentJet, Normalisation, push_forward
 from ..operators import Operator, Row, Vanishing, identity
-from ..operators.base import translated
+from ..operators.base import Place, translated
 from ..operators.rows import coordinates_of
 from ..precision import require_float64
 from ..shown import Rows, Shown, known, over, plural, span
@@ -149,7 +149,7 @@ class Component(Shown, eqx.Module):
         return self.log_lengthscale.shape[0]
 
     def jets(
-        self, operator: Operator, points: Float[Array, "n d"], move: Float[Array, " d"] | None = None
+        self, operator: Operator, points: Float[Array, "n d"], move: Float[Array, " d"] | Place | None = None
     ) -> LatentJet:
         """`A` at each point as an operator on the latent space. The points go through the network once.
 
@@ -168,6 +168,8 @@ class Component(Shown, eqx.Module):
             ```
         """
 
+        if isinstance(move, Place):
+            points, move = jax.vmap(move)(points), None
         if self.mixing is not None:
             operator = self.mixing.seen(operator)
         if self.multiplier is not None:
