@@ -14,6 +14,7 @@ likelihood decides instead, and also chooses the strength of the prior.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -55,6 +56,7 @@ from .objective import USUAL_NOISE, Objective, value_and_gradient
 from .phases import Trained, Trainer
 from .rescue import least_left_out
 from .symmetries import symmetries
+from .tolerances import tightened
 
 # Enough values to choose a start and to find directions, and few enough for a cheap fit.
 EXPLORING_POINTS = 400
@@ -103,7 +105,7 @@ class Default:
         kinds: list[Kind]
         if isinstance(self.start, Posterior):
             self._trained_on(self.start)
-            return self.best
+            return self._tightened(self.best)
         if self.start is not None:
             linear = isinstance(self.start.components[0].embedding, Affine)
             model = starts.model_of(self.start, self.observations, engine=self.options.engine)
@@ -121,7 +123,11 @@ class Default:
             self._rescue()
         if self.options.validation is not None and self.options.prior_strength is None and not self._ended:
             self._other_strengths()
-        return self.best
+        return self._tightened(self.best)
+
+    def _tightened(self, found: Candidate) -> Candidate:
+        """The candidate with the tolerances of exact values that the evidence likes best."""
+        return found if self.trainer.ended() else replace(found, trained=tightened(found.trained))
 
     def _kinds(self) -> list[Kind]:
         """The kinds of kernels to try after the plain one."""
