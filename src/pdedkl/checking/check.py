@@ -89,7 +89,7 @@ def check(
     fresh = not_built_in(posterior.model.kernel, problem.fresh(n, seed=seed, purpose="check"))
     inside = problem.interior(n, seed)
     # Where a function is unknown, fresh residuals say little: error bars are not to be as narrow as these.
-    inverse = problem.unknown_functions > 0
+    inverse = bool(problem.unknown_functions)
     functions = left_open(posterior, inside) if inverse else LeftOpen((), ())
     open_questions = (*open_questions, *functions.everywhere)
     size, error_u = error_of_u(posterior, problem.interior(POINTS_OF_THE_ERROR, seed))

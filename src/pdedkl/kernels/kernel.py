@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from operator import index
 from typing import Any
@@ -94,6 +95,7 @@ class Component(Shown, eqx.Module):
     - `lengthscale`: one number, or one for each latent coordinate.
     - `multiplier`: the function `μ`, zero on faces and spheres where `u` is known to be zero.
     - `mixing`: the fields that this term is part of, and its weights there; `Kernel.of` sets it.
+    - `held`: whether training leaves this term as it is.
 
     !!! example
         ```python
@@ -108,6 +110,7 @@ class Component(Shown, eqx.Module):
     normalisation: Normalisation
     multiplier: Vanishing | None = None
     mixing: Mixing | None = None
+    held: bool = eqx.field(static=True, default=False)
 
     def __init__(
         self,
@@ -119,6 +122,7 @@ class Component(Shown, eqx.Module):
         lengthscale: Numbers = 1.0,
         multiplier: Vanishing | None = None,
         mixing: Mixing | None = None,
+        held: bool = False,
     ) -> None:
         require_float64()
         if not isinstance(embedding, Embedding):
@@ -142,6 +146,23 @@ class Component(Shown, eqx.Module):
         self.log_lengthscale = _positive_log("lengthscale", lengthscale, h)
         self.multiplier = multiplier
         self.mixing = mixing
+        self.held = held
+
+    def hold(self) -> Component:
+        """The same term, left as it is by training.
+
+        **Arguments:** none.
+
+        **Returns:** a `Component`.
+
+        !!! example
+            ```python
+            assert pk.ard(domain).components[0].hold().held
+            ```
+        """
+        made = copy(self)
+        object.__setattr__(made, "held", True)
+        return made
 
     @property
     def latent_dim(self) -> int:

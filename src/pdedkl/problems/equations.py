@@ -88,3 +88,10 @@ def for_fields(statements: Sequence[Any], names: Sequence[str]) -> list[Any]:
 def fields_of(operators: Sequence[Operator]) -> tuple[str, ...]:
     """The names of all fields, in the order of their appearance."""
     return names_in(list(operators))
+
+
+def order_of(name: str, operators: Sequence[Operator]) -> int:
+    """The highest order of derivatives of a field in operators; −1 if none contains it."""
+    rows = [row for operator in operators for row in (operator.rows if isinstance(operator, Nonlinear) else (operator,))]
+    parts = [part for row in rows if isinstance(row, Row) for key, part in zip(row.names, row.operators) if key == name]
+    return max((part.order for part in parts), default=-1)

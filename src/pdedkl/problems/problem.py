@@ -22,7 +22,7 @@ from ..regions import Region
 from ..sampling import check_count, check_sampler, draw, shares
 from ..shown import Rows, Shown
 from .conditions import Condition, Statement
-from .equations import fields_of, for_fields, read_equations
+from .equations import fields_of, for_fields, order_of, read_equations
 from .functions import FAILURES, check_at_a_point, evaluate, finite_values, read_function
 from .lint import NAMES, Finding, ProblemWarning, findings, in_free_space
 from .merging import Row, merged, with_noise
@@ -349,9 +349,16 @@ class Problem(Shown):
         return tuple(finding for finding in self._found or () if finding.name not in self.silenced)
 
     @property
-    def unknown_functions(self) -> int:
-        """How many fields there are more than equations: functions that only measurements can determine."""
-        return max(len(self.fields) - sum(s.budget == "source" for s in self.statements), 0) if self.fields else 0
+    def unknown_functions(self) -> tuple[str, ...]:
+        """The fields that only measurements can determine: there are as many as there are more fields than equations.
+
+        They are those of the lowest order in the equations, such as a source or a conductivity.
+        """
+        inside = [s.operator for s in self.statements if s.budget == "source"]
+        count = max(len(self.fields) - len(inside), 0) if len(self.fields) > 1 else 0
+        alone = {name for s in self.statements if len(names := fields_of([s.operator])) == 1 for name in names}
+        rank = lambda name: (order_of(name, inside), name in alone)
+        return tuple(sorted(self.fields, key=rank)[:count])
 
     @property
     def in_free_space(self) -> bool:

@@ -35,6 +35,7 @@ from ..scales import about, constant_part, data_scales, signal_variance, with_to
 from ..shown import Rows, Shown, listed, over
 from .curvature import settled
 from .curvature import widened as numbers_widened
+from .freed import trained_again
 from .interactions import sets_of
 from .journal import Journal, digest_of, fingerprint, recorded
 from .judging import Options
@@ -372,6 +373,7 @@ def fit(
         walls=known_zeros,
         start=None if start is None else digest_of(start if isinstance(start, Kernel) else start.model),
     )
+    functions = getattr(problem, "unknown_functions", ())
     make_room()
     journal = Journal(checkpoint, key, checkpoint_every, plan)
     with display(progress) as shown:
@@ -390,6 +392,9 @@ def fit(
                 of_zero_mean = isinstance(mean, ZeroMean)
                 run = Default(domain, part, options, trainer, walls, problem if of_zero_mean else None, start)
             best, covariance = run.run(), None
+            if recipe == "default" and functions and not trainer.ended():
+                again = trained_again(trainer, "unknown functions", best.trained.model, part, functions)
+                best = replace(best, trained=again)
             if recipe == "default" and best.trained.objective.unknown and not trainer.ended():
                 found_numbers = settled(best.trained, trainer.stopped)
                 best = replace(best, trained=found_numbers.trained)
@@ -411,7 +416,7 @@ def fit(
         known = new_values(CALIBRATING_POINTS, seed=seed, purpose="calibration") if new_values else ()
         known = not_built_in(trained.kernel, known)
         # Fresh values of an equation say nothing of an unknown function in it.
-        narrow = not open_questions and not getattr(problem, "unknown_functions", 0)
+        narrow = not open_questions and not functions
         posterior = posterior.calibrated(known, narrow=narrow)
     if hasattr(problem, "fresh"):
         posterior = replace(posterior, verdict=check(posterior, problem, seed=seed, open_questions=open_questions))

@@ -45,6 +45,7 @@ from ..inference.linearising import (
 from ..kernels import Kernel
 from ..observations import Observation
 from ..operators.rows import names_in
+from .freed import trained_again
 from .journal import Journal
 from .measured import from_measurements
 from .monitor import Callback, Monitor, display
@@ -88,10 +89,11 @@ def _solved(
     trainer = Trainer(Journal(None, ""), monitor)
     make = partial(Newton, domain, trainer=trainer, solver=steps.solver, fields=getattr(problem, "fields", ()))
     newton = make(data)
-    names, values = names_in([item.operator for item in data]), None
+    names, functions = names_in([item.operator for item in data]), getattr(problem, "unknown_functions", ())
+    values = None
     history: list[Iteration] = []
     with monitor.interruptible():
-        if steps.start is None and getattr(problem, "unknown_functions", 0):
+        if steps.start is None and functions:
             values = from_measurements(domain, newton.data, names, trainer)
         values = _started(steps.start, newton.data, names) if values is None else values
         for numbers in stages(data, steps.continuation):
@@ -116,6 +118,13 @@ def _solved(
         newton.weighted_as(trained)
         found = newton.converge(trained.model, before)
         if newton.moved(before, found.values) < MOVED or trainer.ended() or (left is not None and left <= 1.0):
+            break
+    for _ in range(TRAININGS if functions else 0):
+        assert found.posterior is not None
+        before, model = found.values, found.posterior.model
+        linear = newton.linear_as_trained(before, model)
+        found = newton.converge(trained_again(trainer, "unknown functions", model, linear, functions).model, before)
+        if found.posterior is None or newton.moved(before, found.values) < MOVED or trainer.ended():
             break
     converged = found.change < FAR
     if converged and not isinstance(problem, Domain) and not trainer.ended():

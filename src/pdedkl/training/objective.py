@@ -76,13 +76,14 @@ LOG_NOISE_SPREAD = 3.0
 
 def trainable(model: Model) -> Any:
     """A tree of booleans: true for arrays that training may change. The domain's bounds are arrays too, but fixed."""
+    is_fixed = lambda node: isinstance(node, Normalisation) or (isinstance(node, Component) and node.held)
 
     def mark(node: Any) -> Any:
-        if isinstance(node, Normalisation):
+        if is_fixed(node):
             return jax.tree.map(lambda _: False, node)
         return eqx.is_inexact_array(node)
 
-    return jax.tree.map(mark, model, is_leaf=lambda node: isinstance(node, Normalisation))
+    return jax.tree.map(mark, model, is_leaf=is_fixed)
 
 
 def weights_of(model: Model) -> Any:
@@ -227,7 +228,7 @@ class Objective(eqx.Module):
         total = jnp.zeros(())
         if not self.kernel_priors:
             return total
-        for component in model.kernel.components:
+        for component in [one for one in model.kernel.components if not one.held]:
             usual = _usual_log_lengthscale(component)
             total += 0.5 * jnp.sum(((component.log_lengthscale - usual) / LOG_LENGTHSCALE_SPREAD) ** 2)
             sizes = component.base.log_variance
