@@ -29,6 +29,7 @@ from .domain import Ball, Coordinates, Domain
 from .embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Invariants, Residual
 from .equations import Number, cos, exp, fields, log, sin, sqrt, tanh, unknown
 from .inference import Posterior, Prediction, condition, negative_log_evidence
+from .inference.quantities import Quantity
 from .inference.shares import Interactions, Share
 from .kernels import (
     Component,
@@ -128,6 +129,7 @@ __all__ = [
     "Problem",
     "ProblemWarning",
     "Profile",
+    "Quantity",
     "RationalQuadratic",
     "Residual",
     "Robin",

@@ -16,8 +16,9 @@ from jaxtyping import Array, Float
 from .compilation import library_for
 from .domain import Domain
 from .equations import Nonlinear, as_operator
-from .operators import Operator, Row, Symbol, identity, same
+from .operators import Integral, Operator, Row, Symbol, identity, same
 from .operators.base import applied
+from .operators.integrals import place_of
 from .precision import require_float64
 from .shown import Rows, Shown, known, plural, span
 from .tables import check_inside, check_noise, read_table
@@ -69,7 +70,8 @@ class Observation(Shown, eqx.Module):
     **Arguments:**
 
     - `operator`: the operator `A`; `identity` for values of `u` itself; or a row of several fields, `D(x) @ u + p`.
-    - `points`: an array of shape `(n, d)`, all coordinates of the domain in their order.
+    - `points`: an array of shape `(n, d)`, all coordinates of the domain in their order; `None` for an `Integral` over
+      all of them.
     - `values`: the `n` values `y`.
     - `noise`: the standard deviation of `ε`, in the units of the values. A number, or one number for each point; `0` or
       `"exact"` for none; `"learned"`, the default; `"robust"`, learned, with values far off counting less; or
@@ -106,8 +108,10 @@ class Observation(Shown, eqx.Module):
         operator = as_operator(operator)
         if not isinstance(operator, Operator):
             raise TypeError(f"`operator` needs to be an operator such as identity or Laplacian(x): got {operator!r}.")
-        q = as_points(points, operator)
         y = _numbers("values", values)
+        if points is None and y.ndim == 1 and (place := place_of(operator)) is not None:
+            points = np.tile(place, (len(y), 1))
+        q = as_points(points, operator)
         if y.ndim != 1 or y.shape[0] != q.shape[0]:
             raise ValueError(
                 f"`values` needs one entry per point: {q.shape[0]} points, values of shape {y.shape}. "
@@ -258,6 +262,9 @@ def _check_operator_at(operator: Operator, q: np.ndarray) -> None:
 
     if isinstance(operator, Nonlinear):
         jax.eval_shape(operator(jnp.sum), jnp.asarray(q))
+        return
+    if isinstance(operator, Integral):
+        _check_operator_at(operator.inner, q)
         return
     if isinstance(operator, Row):
         for part in operator.operators:

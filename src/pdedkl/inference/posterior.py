@@ -30,6 +30,7 @@ from .estimates import Estimates, slopes_at
 from .iterative import Iterative
 from .memory import check_fits
 from .prediction import Prediction
+from .quantities import Quantity, quantity_of
 from .shares import Interactions, interactions_of
 from .solver import Factorised, Gram, Solver
 
@@ -141,6 +142,24 @@ class Posterior(Comparing, Shown, eqx.Module):
         found = self._predicted(points, operator, batch_size)
         names, what = self.model.kernel.names, applied(operator)
         return Prediction(found.mean, found.variance + found.besides, found.clamped, found.points, names, what)
+
+    def quantity(self, operator: Any, at: Any = None) -> Quantity:
+        """One number that depends on `u`: an integral or a mean over a region, or a value at a point.
+
+        **Arguments:**
+
+        - `operator`: an operator, a row or a field, such as `Integral(domain.interior) @ u`.
+        - `at`: the point, where it is not an integral over all coordinates.
+
+        **Returns:** a `Quantity` with mean, standard deviation and intervals.
+
+        !!! example
+            ```python
+            outflow = posterior.quantity(pk.Integral(domain.face(x[0], "upper")) @ pk.D(x[0]))
+            print(outflow.mean, outflow.std, posterior.quantity(pk.identity, at=points[0]))
+            ```
+        """
+        return quantity_of(self, operator, at)
 
     def covariance(
         self,

@@ -20,8 +20,9 @@ from jaxtyping import Array, Float
 from ..coordinates import Coordinates, Layout
 from ..domain import Domain
 from ..regions import Region
-from .base import Field, Identity, Operator, Place, Term, compose, identity, scale
+from .base import Field, Identity, Operator, Place, Sum, Term, compose, identity, scale
 from .coefficients import AbstractCoefficient, Coefficient, Product
+from .rows import Row
 from .symbol import Symbol
 
 # Gauss's nodes for each of that many coordinates; in more dimensions, and in balls, this many evenly spread points.
@@ -93,6 +94,10 @@ class Integral(Operator):
         return self.space
 
     @property
+    def local(self) -> bool:
+        return False
+
+    @property
     def everywhere(self) -> bool:
         """Whether it is one number, whatever the point is."""
         return len(self.indices) == sum(size for _, size in self.space)
@@ -132,6 +137,17 @@ class Integral(Operator):
 
     def __str__(self) -> str:
         return self.text if isinstance(self.inner, Identity) else f"{self.text} of {self.inner}"
+
+
+def place_of(operator: Any) -> np.ndarray | None:
+    """Any point, of an operator that is the same number at all points: of integrals over all coordinates."""
+    if isinstance(operator, Integral):
+        return np.asarray(operator.nodes[0]) if operator.everywhere else None
+    if isinstance(operator, Row | Sum):
+        parts = operator.operators if isinstance(operator, Row) else operator.terms
+        found = [place_of(part) for part in parts]
+        return None if any(place is None for place in found) else found[0]
+    return None
 
 
 def is_constant(factor: AbstractCoefficient) -> bool:

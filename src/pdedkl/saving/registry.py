@@ -23,6 +23,7 @@ from ..embeddings import (
 from ..equations.numbers import Number, Powered, Slope, Worked
 from ..inference import Posterior
 from ..inference.calibration import Calibration, Probes
+from ..inference.engines import Stacked
 from ..inference.estimates import Estimates
 from ..inference.iterative import Iterative, Preconditioner
 from ..inference.solver import Factorised
@@ -34,6 +35,7 @@ from ..observations import Learned, Observation
 from ..operators.base import Composed, Identity, Scaled, Sum
 from ..operators.coefficients import Coefficient, Constant, Entries, Parameter, Product
 from ..operators.derivatives import Diffusion, Directional, Divergence, Laplacian, Partial
+from ..operators.integrals import Integral
 from ..operators.normals import GivenNormals, OutwardNormal
 from ..operators.priors import LogNormal, Normal, Uniform
 from ..operators.rows import Row
@@ -71,6 +73,7 @@ _CLASSES: dict[str, type] = {
     "given-normals": GivenNormals,
     "identity": Identity,
     "identity-embedding": IdentityEmbedding,
+    "integral": Integral,
     "invariants": Invariants,
     "iterative": Iterative,
     "iteration": Iteration,
@@ -104,6 +107,7 @@ _CLASSES: dict[str, type] = {
     "scaled": Scaled,
     "shift": Shift,
     "slope": Slope,
+    "stacked": Stacked,
     "squared-exponential": SquaredExponential,
     "step": Step,
     "sum": Sum,
