@@ -19,6 +19,7 @@ from .equations import Nonlinear, as_operator
 from .operators import Integral, Operator, Row, Symbol, identity, same
 from .operators.base import applied
 from .operators.integrals import place_of
+from .operators.offset import has_offset
 from .precision import require_float64
 from .shown import Rows, Shown, known, plural, span
 from .tables import check_inside, check_noise, read_table
@@ -178,7 +179,7 @@ class Observation(Shown, eqx.Module):
     @property
     def of_values(self) -> bool:
         """Whether these are values of `u`, or multiples of them: no derivatives, no differences."""
-        return self.operator.order == 0 and self.operator.local
+        return self.operator.order == 0 and self.operator.local and not has_offset(self.operator)
 
     @property
     def noise_name(self) -> str | None:

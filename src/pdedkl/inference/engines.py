@@ -21,6 +21,7 @@ from jaxtyping import Array, Float
 from ..embeddings import LatentJet
 from ..kernels import BaseKernel, Component, Kernel
 from ..operators import Integral, Operator, Row
+from ..operators.offset import linear_part
 
 
 class Engine(eqx.Module):
@@ -208,7 +209,7 @@ class Autodiff(Engine):
         return kernel
 
     def rows(self, kernel: Kernel, operator: Operator, points: Float[Array, "n d"]) -> OperatorRows:
-        arrays, static = eqx.partition(operator, eqx.is_array)
+        arrays, static = eqx.partition(linear_part(operator), eqx.is_array)
         repeated = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (points.shape[0], *leaf.shape)), arrays)
         return OperatorRows(points, repeated, static)
 

@@ -13,6 +13,7 @@ from ..equations.terms import applied, parted
 from ..observations import _check_operator_at
 from ..operators import Operator, Row, parameters_of
 from ..operators.coefficients import AbstractCoefficient
+from ..operators.offset import with_offset
 from ..operators.rows import names_in
 from .functions import FAILURES, Function, read_function
 
@@ -33,8 +34,10 @@ def on_row(operator: Any, row: Any, label: str) -> tuple[Any, Known]:
 def operator_of(term: Term) -> tuple[Operator, Known]:
     """The operator of a term, and the known function `a` of a term `A u + a`, which belongs on the right-hand side."""
     row, known = parted(term) or (term, None)
-    if not isinstance(row, Linear) or not isinstance(known, terms.Known) or parameters_of(known):
+    if not isinstance(row, Linear) or not isinstance(known, terms.Known):
         return compiled_term(term), None
+    if parameters_of(known):
+        return with_offset(compiled_term(row), known.coefficient), None
     return compiled_term(row), None if number_of(known.coefficient) == 0.0 else known.coefficient
 
 

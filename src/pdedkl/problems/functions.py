@@ -11,8 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..domain import Domain
-from ..operators.coefficients import AbstractCoefficient, Parameter, is_number
+from ..operators import Operator
+from ..operators.coefficients import AbstractCoefficient, Parameter, is_number, parameters_of
 from ..operators.hidden import reached
+from ..operators.offset import with_offset
 
 Function = Callable[[jax.Array], Any]
 
@@ -30,9 +32,9 @@ FAILURES = (
 )
 
 
-KNOWN = (
-    "The right-hand side is known data. Put an unknown number into the operator, on the left: "
-    "k * Laplacian(x), or Coefficient(lambda q, k: …, k) * identity."
+HIDDEN = (
+    "There it could not be learned: write k * Coefficient(shape), or Coefficient(lambda q, k: …, k), with the unknown "
+    "numbers after the point."
 )
 
 
@@ -45,10 +47,8 @@ def read_function(value: Any, what: str, domain: Domain) -> Function:
         return lambda q: jnp.asarray(number)
     if not callable(value):
         raise TypeError(f"{what} needs a function of the point q, or a number: got {value!r}.")
-    if isinstance(value, AbstractCoefficient):
-        raise TypeError(f"{what} needs a function of the point q, or a number: got {value!r}. {KNOWN}")
-    if reached(value, Parameter):
-        raise TypeError(f"{what} uses a Parameter. {KNOWN}")
+    if not isinstance(value, AbstractCoefficient) and reached(value, Parameter):
+        raise TypeError(f"{what} uses a Parameter from outside. {HIDDEN}")
     check_at_a_point(value, what, domain)
     return value
 
@@ -93,3 +93,10 @@ def show_point(q: np.ndarray) -> str:
 def _first_line(error: BaseException) -> str:
     line = (str(error).splitlines() or [""])[0]
     return f"{type(error).__name__}: {line.rstrip('.')}."
+
+
+def split(operator: Operator, value: Any) -> tuple[Operator, Any]:
+    """`A u = f` with an `f` that contains unknown numbers, as `A u − f = 0`."""
+    if isinstance(value, AbstractCoefficient) and parameters_of(value):
+        return with_offset(operator, -value), 0.0
+    return operator, value

@@ -23,7 +23,7 @@ from ..sampling import check_count, check_sampler, draw, shares
 from ..shown import Rows, Shown
 from .conditions import Condition, Statement
 from .equations import fields_of, for_fields, order_of, read_equations
-from .functions import FAILURES, check_at_a_point, evaluate, finite_values, read_function
+from .functions import FAILURES, check_at_a_point, evaluate, finite_values, read_function, split
 from .lint import NAMES, Finding, ProblemWarning, findings, in_free_space
 from .merging import Row, merged, with_noise
 from .verification import Verification, verify
@@ -149,8 +149,9 @@ class Problem(Shown):
                     "A problem needs an operator with its source, or equations: Problem(domain, equations=[…])."
                 )
             _check_operator(self.operator, self.domain)
-            source = read_function(self.source, "The source", self.domain)
-            return [Statement("source", self.operator, self.domain.interior, source)]
+            operator, source = split(self.operator, self.source)
+            source = read_function(source, "The source", self.domain)
+            return [Statement("source", operator, self.domain.interior, source)]
         if self.operator is not None or self.source is not None:
             raise TypeError("Give either an operator with its source or equations: a source is part of an equation.")
         found = read_equations(self.equations, self.domain)

@@ -37,6 +37,7 @@ from ..operators.coefficients import Coefficient, Constant, Entries, Parameter, 
 from ..operators.derivatives import Diffusion, Directional, Divergence, Laplacian, Partial
 from ..operators.integrals import Integral
 from ..operators.normals import GivenNormals, OutwardNormal
+from ..operators.offset import Offset
 from ..operators.priors import LogNormal, Normal, Uniform
 from ..operators.rows import Row
 from ..operators.shift import Shift
@@ -92,6 +93,7 @@ _CLASSES: dict[str, type] = {
     "normalisation": Normalisation,
     "number": Number,
     "observation": Observation,
+    "offset": Offset,
     "outward-normal": OutwardNormal,
     "parameter": Parameter,
     "partial": Partial,
