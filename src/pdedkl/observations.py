@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from .compilation import library_for
 from .domain import Domain
-from .equations import Nonlinear, as_operator
+from .equations import Linear, Nonlinear, Term, as_operator, compiled_term
 from .operators import Integral, Operator, Row, Symbol, identity, same
 from .operators.base import applied
 from .operators.integrals import place_of
@@ -70,7 +70,8 @@ class Observation(Shown, eqx.Module):
 
     **Arguments:**
 
-    - `operator`: the operator `A`; `identity` for values of `u` itself; or a row of several fields, `D(x) @ u + p`.
+    - `operator`: the operator `A`; `identity` for values of `u` itself; or a row of several fields, `D(x) @ u + p`; or a
+      term that is not linear, such as `u * (D(x) @ u)`, for `fit`.
     - `points`: an array of shape `(n, d)`, all coordinates of the domain in their order; `None` for an `Integral` over
       all of them.
     - `values`: the `n` values `y`.
@@ -106,7 +107,8 @@ class Observation(Shown, eqx.Module):
         weights: Any = None,
     ) -> None:
         require_float64()
-        operator = as_operator(operator)
+        is_linear = not isinstance(operator, Term) or isinstance(operator, Linear)
+        operator = as_operator(operator) if is_linear else compiled_term(operator)
         if not isinstance(operator, Operator):
             raise TypeError(f"`operator` needs to be an operator such as identity or Laplacian(x): got {operator!r}.")
         y = _numbers("values", values)

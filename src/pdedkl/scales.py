@@ -120,6 +120,8 @@ def expected_sizes(observations: Sequence[Observation]) -> np.ndarray:
 
 def size_of_field(name: str, observations: Sequence[Observation]) -> float:
     """The root mean square of the values of a field; zero if none are given."""
+    if name.endswith("()"):
+        return 1.0  # an unknown number, in units of its prior
     of_it = [o for o in observations if o.of_values and isinstance(o.operator, Row) and o.operator.names == (name,)]
     return float(np.sqrt(np.mean(np.concatenate([np.asarray(o.values) for o in of_it]) ** 2))) if of_it else 0.0
 

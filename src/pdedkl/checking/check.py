@@ -322,7 +322,7 @@ def _by_coefficients(posterior: Posterior, places: np.ndarray, size: float) -> t
 
 def _open_numbers(posterior: Posterior) -> tuple[str, ...]:
     """What the data leave open of unknown numbers. Error bars of `u` contain it, so they can hold all the same."""
-    if not posterior.model.coefficients:
+    if not posterior.model.coefficients and not posterior.model.numbers:
         return ()
     # What an earlier verdict says of them is no reason for this one.
     return replace(posterior, verdict=UNCHECKED).parameters.findings

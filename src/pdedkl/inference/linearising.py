@@ -15,9 +15,10 @@ import numpy as np
 from jaxtyping import Float
 
 from ..equations import Nonlinear, linearised
+from ..equations.nonlinear import is_number_field, with_number_fields
 from ..observations import Observation
 from ..operators import Operator, Row
-from ..operators.rows import row_of
+from ..operators.rows import names_in, row_of
 from ..operators.tabulated import Tabulated, tabulated
 from ..scales import data_scales, expected_sizes
 from . import rows
@@ -44,6 +45,13 @@ def rows_in(operator: Operator) -> tuple[Operator, ...]:
 
 def is_nonlinear(data: Sequence[Observation]) -> bool:
     return any(isinstance(item.operator, Nonlinear) for item in data)
+
+
+def with_numbers_as_fields(data: Sequence[Observation]) -> tuple[Observation, ...]:
+    """The data of nonlinear equations with their unknown numbers as fields of no coordinate."""
+    fields = [name for name in names_in([item.operator for item in data]) if not is_number_field(name)]
+    made = with_number_fields([item.operator for item in data], fields[0] if len(fields) == 1 else None)
+    return tuple(eqx.tree_at(lambda o: o.operator, item, operator) for item, operator in zip(data, made))
 
 
 def values_of(posterior: Posterior, data: Sequence[Observation]) -> Values:

@@ -69,8 +69,8 @@ def data_of(posterior: Any) -> Data:
 
 def values_of_fields(posterior: Any) -> list[Operator]:
     """The values of each field; of `u` where there is one."""
-    names = posterior.model.kernel.fields
-    return [value_of(name) for name in names] if len(names) > 1 else [identity]
+    kernel = posterior.model.kernel
+    return [value_of(name) for name in kernel.functions] if len(kernel.fields) > 1 else [identity]
 
 
 def test_rows(posterior: Any, *rows: tuple[Operator, Any]) -> Joined:

@@ -332,6 +332,11 @@ class Kernel(Shown, eqx.Module):
         parts = [part.mixing.names for part in self.components if part.mixing is not None]
         return tuple(dict.fromkeys(name for names in parts for name in names))
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The fields but for those that are unknown numbers."""
+        return tuple(name for name in self.fields if not name.endswith("()"))
+
     def of(self, *fields: Any, weights: Sequence[float] | None = None) -> Kernel:
         """The covariance of fields that its process `g` enters: `u_a = w_a g`. Sums of such kernels are kernels too.
 
@@ -514,12 +519,15 @@ class Kernel(Shown, eqx.Module):
 
 
 def _over(component: Component, indices: tuple[int, ...]) -> Component:
-    """The component as a function of some coordinates only; of none, it is a constant."""
+    """The component as a function of some coordinates only; of none, it is a number of variance one, and held."""
     if not isinstance(component.embedding, IdentityEmbedding):
         raise ValueError(
             f"A field of some coordinates only needs a kernel on the inputs, such as ard(domain): got one on "
             f"{type(component.embedding).__name__}."
         )
+    if not indices:
+        base = BaseKernel(component.base.profile, jnp.zeros(1), ((),))
+        return eqx.tree_at(lambda c: c.base, component, base).hold()
     groups = tuple(tuple(i for i in group if i in indices) for group in component.base.groups)
     return eqx.tree_at(lambda c: c.base, component, replace(component.base, groups=groups))
 

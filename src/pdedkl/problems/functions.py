@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..domain import Domain
+from ..equations import Nonlinear
+from ..equations.terms import added, as_term
 from ..operators import Operator
 from ..operators.coefficients import AbstractCoefficient, Parameter, is_number, parameters_of
 from ..operators.hidden import reached
@@ -97,6 +99,9 @@ def _first_line(error: BaseException) -> str:
 
 def split(operator: Operator, value: Any) -> tuple[Operator, Any]:
     """`A u = f` with an `f` that contains unknown numbers, as `A u − f = 0`."""
-    if isinstance(value, AbstractCoefficient) and parameters_of(value):
-        return with_offset(operator, -value), 0.0
-    return operator, value
+    if not isinstance(value, AbstractCoefficient) or not parameters_of(value):
+        return operator, value
+    if isinstance(operator, Nonlinear):
+        body = added(operator.body, -as_term(value))
+        return Nonlinear(operator.rows, body, f"{operator.text} - {value}"), 0.0
+    return with_offset(operator, -value), 0.0

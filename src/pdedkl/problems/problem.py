@@ -13,7 +13,7 @@ from ..checking.design import Design, designed
 from ..checking.refine import CANDIDATES_PER_POINT, MOST_CANDIDATES, PLACES, most_telling
 from ..domain import Domain
 from ..equations import Equation, as_operator, plain
-from ..equations.nonlinear import as_fields
+from ..equations.nonlinear import as_fields, numbers_of
 from ..inference.memory import check_points_fit
 from ..observations import Observation, _check_operator_at
 from ..operators import Operator, identity, parameters_of
@@ -353,13 +353,15 @@ class Problem(Shown):
     def unknown_functions(self) -> tuple[str, ...]:
         """The fields that only measurements can determine: there are as many as there are more fields than equations.
 
-        They are those of the lowest order in the equations, such as a source or a conductivity.
+        They are those of the lowest order in the equations, such as a source or a conductivity. So are unknown numbers
+        of nonlinear equations, as functions of no coordinate.
         """
         inside = [s.operator for s in self.statements if s.budget == "source"]
         count = max(len(self.fields) - len(inside), 0) if len(self.fields) > 1 else 0
         alone = {name for s in self.statements if len(names := fields_of([s.operator])) == 1 for name in names}
         rank = lambda name: (order_of(name, inside), name in alone)
-        return tuple(sorted(self.fields, key=rank)[:count])
+        numbers = [f"{one.name}()" for one in numbers_of([s.operator for s in self.statements])]
+        return (*sorted(self.fields, key=rank)[:count], *numbers)
 
     @property
     def in_free_space(self) -> bool:

@@ -24,7 +24,7 @@ from ..inference.built_in import not_built_in
 from ..inference.conditioning import MATRICES
 from ..inference.estimates import prior_spreads, with_estimates
 from ..inference.iterative import chosen_solver
-from ..inference.linearising import is_nonlinear
+from ..inference.linearising import is_nonlinear, with_numbers_as_fields
 from ..inference.memory import fits, most_that_fit
 from ..kernels import Kernel, Profile
 from ..means import ConstantMean, Mean, NetworkMean, ZeroMean
@@ -320,6 +320,7 @@ def fit(
         )
     check_in_domain(domain, given)
     if is_nonlinear(given):
+        given = with_numbers_as_fields(given)
         if checkpoint is not None or validation is not None or mean is not None:
             raise ValueError("Nonlinear equations take no `checkpoint`, `validation` and `mean`: leave them out.")
         linear = partial(
@@ -394,7 +395,7 @@ def fit(
             best, covariance = run.run(), None
             if recipe == "default" and functions and not trainer.ended():
                 again = trained_again(trainer, "unknown functions", best.trained.model, part, functions)
-                best = replace(best, trained=again)
+                best = best if again is None else replace(best, trained=again)
             if recipe == "default" and best.trained.objective.unknown and not trainer.ended():
                 found_numbers = settled(best.trained, trainer.stopped)
                 best = replace(best, trained=found_numbers.trained)

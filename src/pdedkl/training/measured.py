@@ -16,6 +16,7 @@ from scipy.optimize import minimize_scalar
 
 from ..domain import Domain
 from ..equations import Nonlinear, linearised
+from ..equations.nonlinear import is_number_field
 from ..inference import condition
 from ..inference.linearising import Values, has_slopes, values_of, values_of_functions
 from ..observations import Observation
@@ -30,6 +31,8 @@ from .recipes import independent
 ROUNDS, TRAINED = 30, 400
 # Constants to try, of both signs: logarithms of positive functions are of order one to ten.
 CONSTANTS = (0.1, 0.3, *range(1, 11), 12, 15, 20, 50, *(10.0**k for k in range(2, 7)))
+# Unknown numbers are within so many standard deviations of their priors.
+FAR = 3.0
 # One that leaves more than this fraction of what zero leaves is not worth it.
 BETTER = 0.9
 
@@ -50,19 +53,20 @@ def from_measurements(
     for name in names:
         if name not in known:
             of_one = values_of_functions({other: partial(_constant, float(other == name)) for other in names}, data)
-            values = _with_constant(data, values, of_one)
+            values = _with_constant(data, values, of_one, FAR if is_number_field(name) else np.inf)
     return values if has_slopes(data, values) else None
 
 
-def _with_constant(data: Sequence[Observation], values: Values, of_one: Values) -> Values:
-    """The values with a constant added to one field, for which the equations hold best."""
+def _with_constant(data: Sequence[Observation], values: Values, of_one: Values, most: float) -> Values:
+    """The values with a constant of at most this size added to one field, for which the equations hold best."""
     equations = [i for i, item in enumerate(data) if isinstance(item.operator, Nonlinear)]
 
     def rest(number: float) -> float:
         found = [_relative(data[i], values[i], values[i] + number * of_one[i]) for i in equations]
         return float(np.sqrt(np.mean(found))) if np.all(np.isfinite(found)) else np.inf
 
-    tried = np.asarray(sorted({0.0, *CONSTANTS, *(-number for number in CONSTANTS)}))
+    some = [number for number in CONSTANTS if number <= most]
+    tried = np.asarray(sorted({0.0, *some, *(-number for number in some)}))
     with np.errstate(all="ignore"):
         each = np.asarray([rest(number) for number in tried])
         least = int(np.argmin(each))

@@ -27,7 +27,7 @@ from ..checking.determined import undetermined
 from ..domain import Domain
 from ..ending import OUT_OF_TIME
 from ..equations import with_numbers
-from ..equations.nonlinear import as_fields
+from ..equations.nonlinear import as_fields, is_number_field, numbers_of
 from ..equations.numbers import numbers_in
 from ..inference import Posterior
 from ..inference.built_in import not_built_in
@@ -90,6 +90,7 @@ def _solved(
     make = partial(Newton, domain, trainer=trainer, solver=steps.solver, fields=getattr(problem, "fields", ()))
     newton = make(data)
     names, functions = names_in([item.operator for item in data]), getattr(problem, "unknown_functions", ())
+    functions = functions or tuple(name for name in names if is_number_field(name))
     values = None
     history: list[Iteration] = []
     with monitor.interruptible():
@@ -123,7 +124,9 @@ def _solved(
         assert found.posterior is not None
         before, model = found.values, found.posterior.model
         linear = newton.linear_as_trained(before, model)
-        found = newton.converge(trained_again(trainer, "unknown functions", model, linear, functions).model, before)
+        if (again := trained_again(trainer, "unknown functions", model, linear, functions)) is None:
+            break
+        found = newton.converge(again.model, before)
         if found.posterior is None or newton.moved(before, found.values) < MOVED or trainer.ended():
             break
     converged = found.change < FAR
@@ -141,7 +144,8 @@ def _solved(
         seconds=time.monotonic() - begin,
         stopped=monitor.stopped,
     )
-    return judged(replace(found.posterior, training=training), problem, steps)
+    model = found.posterior.model.with_numbers(numbers_of([item.operator for item in data]))
+    return judged(replace(found.posterior, model=model, training=training), problem, steps)
 
 
 def judged(posterior: Posterior, problem: Any, steps: Steps) -> Posterior:
