@@ -262,7 +262,8 @@ class Problem(Shown):
         - `posterior`: a `Posterior` of this problem. Its kernel is not trained again.
         - `n`: how many points.
         - `seed`: the seed of the candidates.
-        - `goal`: what is to become known: an unknown number, as a `Parameter` or by name, or `u` at a point.
+        - `goal`: what is to become known: an unknown number, as a `Parameter` or by name; `u` at a point; or an
+          `Integral` over all coordinates.
         - `noise`: the standard deviation of the new measurements; by default that of the sensors in the data.
 
         **Returns:** a tuple of `Observation`s; with a `goal` a `Design`, with points and the expected standard

@@ -11,7 +11,7 @@ from ..domain import Coordinates
 from ..embeddings import MLP, LatentJet, Normalisation
 from ..inference import Posterior
 from ..inference.calibration import Calibration, Probes
-from ..inference.engines import FEW_TERMS, Stacked
+from ..inference.engines import FEW_TERMS, Stacked, integral_of
 from ..inference.estimates import unknowns_of
 from ..inference.iterative import Iterative
 from ..inference.solver import Factorised, Solver
@@ -215,7 +215,7 @@ def _check_jets(posterior: Posterior) -> None:
     for item, jets in zip(posterior.observations, posterior.sections):
         terms = len(item.operator.local_terms())
         each: list[Any] = [(len(item), width) for width in widths]
-        if terms > FEW_TERMS:
+        if terms > FEW_TERMS or integral_of(item.operator) is not None:
             each = [(len(item), terms, width) for width in widths]
         elif terms > 1:
             each = [[shape] * terms for shape in each]

@@ -340,7 +340,7 @@ def fit(
         )
         steps = Steps(start, continuation, seconds, callbacks, calibrate is not False, seed, solver, progress)
         posterior = solved(linear, problem, domain, given, steps)
-        say_how_it_ended(posterior)
+        say_how_it_ended(posterior, bool(getattr(problem, "unknown_functions", ())))
         return posterior
     if continuation:
         raise ValueError("`continuation` is for nonlinear equations, and this one is linear: leave it out.")
@@ -444,16 +444,19 @@ def fit(
         sets=sets_of(trained.kernel),
     )
     posterior = replace(posterior, training=report)
-    say_how_it_ended(posterior)
+    say_how_it_ended(posterior, bool(functions))
     return posterior
 
 
-def say_how_it_ended(posterior: Posterior) -> None:
-    """Warn if the result is not what its error bars say, or if it is poor; with what to do."""
+def say_how_it_ended(posterior: Posterior, unknown: bool = False) -> None:
+    """Warn if the result is not what its error bars say, or if it is poor; with what to do.
+
+    Where a function is `unknown`, values of the equation are not predicted from each other.
+    """
     verdict, left_out = posterior.verdict, posterior.training.left_out
     texts = [verdict.headline(), *verdict.reasons, verdict.advice] if not verdict.calibrated else list(verdict.reasons)
     noise = noise_of_measurements(posterior)
-    if left_out > POOR and not left_out < 2 * noise:
+    if left_out > POOR and not left_out < 2 * noise and not unknown:
         texts.append(f"Values that are left out are predicted with an error of {left_out:.0%} only: add points.")
     if texts:
         warnings.warn(" ".join(text for text in texts if text), FitWarning, stacklevel=4)

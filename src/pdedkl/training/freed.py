@@ -21,8 +21,9 @@ from ..scales import may_be_noise
 from .objective import Objective, value_and_gradient
 from .phases import Trained, Trainer
 
-# The variance of `u` is made this many times larger, and its length scales this many times.
-WIDE, SHORT = 1e4, 0.5
+# The variance of `u` is made this many times larger, and its length scales so much shorter that this many times as many
+# of its waves are free.
+WIDE, WAVES = 1e4, 2.0
 # Rounds of training with it held.
 ROUNDS = 20
 
@@ -35,7 +36,7 @@ def freed(model: Model, functions: Sequence[str]) -> Model:
             return part
         where = lambda c: (c.base.log_variance, c.log_lengthscale)
         variance, lengthscale = where(part)
-        return eqx.tree_at(where, part, (variance + np.log(WIDE), lengthscale + np.log(SHORT))).hold()
+        return eqx.tree_at(where, part, (variance + np.log(WIDE), lengthscale - np.log(WAVES) / len(lengthscale))).hold()
 
     return eqx.tree_at(lambda m: m.kernel, model, Kernel(tuple(map(wide, model.kernel.components))))
 
