@@ -27,8 +27,9 @@ from .checking.design import Design
 from .checking.parameters import Estimate, Parameters
 from .domain import Ball, Coordinates, Domain
 from .embeddings import MLP, Affine, Bottleneck, Embedding, IdentityEmbedding, Invariants, Residual
-from .equations import Number, cos, exp, fields, log, sin, sqrt, tanh
+from .equations import Number, cos, exp, fields, log, sin, sqrt, tanh, unknown
 from .inference import Posterior, Prediction, condition, negative_log_evidence
+from .inference.quantities import Quantity
 from .inference.shares import Interactions, Share
 from .kernels import (
     Component,
@@ -52,6 +53,7 @@ from .operators import (
     Diffusion,
     Directional,
     Divergence,
+    Integral,
     Laplacian,
     LogNormal,
     Normal,
@@ -100,6 +102,7 @@ __all__ = [
     "FunctionMean",
     "IdentityEmbedding",
     "Initial",
+    "Integral",
     "Interactions",
     "Invariants",
     "Kernel",
@@ -126,6 +129,7 @@ __all__ = [
     "Problem",
     "ProblemWarning",
     "Profile",
+    "Quantity",
     "RationalQuadratic",
     "Residual",
     "Robin",
@@ -158,4 +162,5 @@ __all__ = [
     "solve",
     "sqrt",
     "tanh",
+    "unknown",
 ]

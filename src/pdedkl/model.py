@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from jaxtyping import Array, Float
 from .kernels import Kernel
 from .means import Mean, ZeroMean
 from .observations import Observation, check_observations
-from .operators import Operator, bind, high_order, parameters_of
+from .operators import Operator, Parameter, bind, high_order, parameters_of
 from .operators.base import applied
 from .precision import require_float64
 from .shown import Rows, Shown, known, listed, over
@@ -55,6 +56,7 @@ class Model(Shown, eqx.Module):
     engine: str = eqx.field(static=True)
     positive: tuple[str, ...] = eqx.field(static=True, default=())
     bounds: tuple[tuple[str, float | None, float | None], ...] = eqx.field(static=True, default=())
+    numbers: tuple[Parameter, ...] = ()
 
     def __init__(
         self,
@@ -83,6 +85,8 @@ class Model(Shown, eqx.Module):
         self.coefficients = {name: parameter.raw for name, parameter in unknown.items()}
         self.positive = positive_names([item.operator for item in found])
         self.bounds = bounds_of([item.operator for item in found])
+        # Those of a nonlinear equation are fields of the kernel.
+        self.numbers = ()
         self.check(found)
 
     def check(self, observations: Sequence[Observation]) -> None:
@@ -188,6 +192,24 @@ class Model(Shown, eqx.Module):
             ```
         """
         return eqx.tree_at(lambda m: m.log_noise, self, log_noise) if log_noise else self
+
+    def with_numbers(self, numbers: Sequence[Parameter]) -> Model:
+        """The same model of an equation whose unknown numbers are fields of the kernel.
+
+        **Arguments:**
+
+        - `numbers`: the unknown numbers, with their priors.
+
+        **Returns:** a `Model`.
+
+        !!! example
+            ```python
+            assert posterior.model.with_numbers([]).numbers == ()
+            ```
+        """
+        made = copy(self)
+        object.__setattr__(made, "numbers", tuple(numbers))
+        return made
 
     def noise(self) -> dict[str, float]:
         """The learned noise levels.

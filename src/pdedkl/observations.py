@@ -15,9 +15,11 @@ from jaxtyping import Array, Float
 
 from .compilation import array_of, library_for
 from .domain import Domain
-from .equations import Nonlinear, as_operator
-from .operators import Operator, Row, Symbol, identity, same
+from .equations import Linear, Nonlinear, Term, as_operator, compiled_term
+from .operators import Integral, Operator, Row, Symbol, identity, same
 from .operators.base import applied
+from .operators.integrals import place_of
+from .operators.offset import has_offset
 from .precision import require_float64
 from .shown import Rows, Shown, known, plural, span
 from .tables import check_inside, check_noise, read_table
@@ -68,8 +70,10 @@ class Observation(Shown, eqx.Module):
 
     **Arguments:**
 
-    - `operator`: the operator `A`; `identity` for values of `u` itself; or a row of several fields, `D(x) @ u + p`.
-    - `points`: an array of shape `(n, d)`, all coordinates of the domain in their order.
+    - `operator`: the operator `A`; `identity` for values of `u` itself; or a row of several fields, `D(x) @ u + p`; or a
+      term that is not linear, such as `u * (D(x) @ u)`, for `fit`.
+    - `points`: an array of shape `(n, d)`, all coordinates of the domain in their order; `None` for an `Integral` over
+      all of them.
     - `values`: the `n` values `y`.
     - `noise`: the standard deviation of `ε`, in the units of the values. A number, or one number for each point; `0` or
       `"exact"` for none; `"learned"`, the default; `"robust"`, learned, with values far off counting less; or
@@ -103,11 +107,14 @@ class Observation(Shown, eqx.Module):
         weights: Any = None,
     ) -> None:
         require_float64()
-        operator = as_operator(operator)
+        is_linear = not isinstance(operator, Term) or isinstance(operator, Linear)
+        operator = as_operator(operator) if is_linear else compiled_term(operator)
         if not isinstance(operator, Operator):
             raise TypeError(f"`operator` needs to be an operator such as identity or Laplacian(x): got {operator!r}.")
-        q = as_points(points, operator)
         y = _numbers("values", values)
+        if points is None and y.ndim == 1 and (place := place_of(operator)) is not None:
+            points = np.tile(place, (len(y), 1))
+        q = as_points(points, operator)
         if y.ndim != 1 or y.shape[0] != q.shape[0]:
             raise ValueError(
                 f"`values` needs one entry per point: {q.shape[0]} points, values of shape {y.shape}. "
@@ -174,7 +181,7 @@ class Observation(Shown, eqx.Module):
     @property
     def of_values(self) -> bool:
         """Whether these are values of `u`, or multiples of them: no derivatives, no differences."""
-        return self.operator.order == 0 and self.operator.local
+        return self.operator.order == 0 and self.operator.local and not has_offset(self.operator)
 
     @property
     def noise_name(self) -> str | None:
@@ -258,6 +265,9 @@ def _check_operator_at(operator: Operator, q: np.ndarray) -> None:
 
     if isinstance(operator, Nonlinear):
         jax.eval_shape(operator(jnp.sum), jnp.asarray(q))
+        return
+    if isinstance(operator, Integral):
+        _check_operator_at(operator.inner, q)
         return
     if isinstance(operator, Row):
         for part in operator.operators:

@@ -23,6 +23,7 @@ from .means import Mean, ZeroMean, observed_mean
 from .observations import Learned, Observation
 from .operators import Operator, Row, parameters_of
 from .operators.base import Identity
+from .operators.offset import linear_part
 from .operators.rows import by_field, names_in
 
 # Each observation implies a size of `u`. Values count as zero up to rounding if their implied size is smaller than the
@@ -61,7 +62,7 @@ def about(observations: Sequence[Observation], mean: Mean) -> tuple[Observation,
     """The observations of `u − m`."""
     if isinstance(mean, ZeroMean):
         return tuple(observations)
-    rest = lambda item: item.values - _observed(mean, item.operator, item.points)
+    rest = lambda item: item.values - _observed(mean, linear_part(item.operator), item.points)
     return tuple(eqx.tree_at(lambda o: o.values, item, rest(item)) for item in observations)
 
 
@@ -119,6 +120,8 @@ def expected_sizes(observations: Sequence[Observation]) -> np.ndarray:
 
 def size_of_field(name: str, observations: Sequence[Observation]) -> float:
     """The root mean square of the values of a field; zero if none are given."""
+    if name.endswith("()"):
+        return 1.0  # an unknown number, in units of its prior
     of_it = [o for o in observations if o.of_values and isinstance(o.operator, Row) and o.operator.names == (name,)]
     return float(np.sqrt(np.mean(np.concatenate([np.asarray(o.values) for o in of_it]) ** 2))) if of_it else 0.0
 

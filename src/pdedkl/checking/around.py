@@ -27,7 +27,7 @@ class Around:
         self.problem, self.posterior = problem, posterior
         self.domain: Domain = problem.domain
         self.statements = tuple(_stated(s, linear, problem.statements) for s in problem.statements)
-        self.name, self.fields = problem.name, problem.fields
+        self.name, self.fields, self.unknown_functions = problem.name, problem.fields, problem.unknown_functions
         if posterior is not None:
             self.fresh, self.interior = self._fresh, problem.interior
 

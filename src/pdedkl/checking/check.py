@@ -33,6 +33,7 @@ from ..shown import over
 from ..verdicts import ROUNDING, UNCHECKED, VALUES, Comparison, Verdict
 from .around import around
 from .determined import undetermined
+from .functions import LeftOpen, left_open
 
 # Points inside over which the error of `u` is estimated, and how many are computed at once.
 POINTS_OF_THE_ERROR, BATCH = 5000, 512
@@ -87,12 +88,18 @@ def check(
         open_questions = undetermined(problem, posterior.observations, posterior.model.kernel.zero_at)
     fresh = not_built_in(posterior.model.kernel, problem.fresh(n, seed=seed, purpose="check"))
     inside = problem.interior(n, seed)
+    # Where a function is unknown, fresh residuals say little: error bars are not to be as narrow as these.
+    inverse = bool(problem.unknown_functions)
+    functions = left_open(posterior, inside) if inverse else LeftOpen((), ())
+    open_questions = (*open_questions, *functions.everywhere)
     size, error_u = error_of_u(posterior, problem.interior(POINTS_OF_THE_ERROR, seed))
     within = _inside(posterior, fresh, inside, size)
     # With several fields there is no one field by which fresh values count.
     near = None if within or len(values_of_fields(posterior)) > 1 else inside
     comparisons = tuple(_comparison(posterior, item, near, size) for item in fresh)
-    if within or error_u < ROUNDING:
+    if inverse:
+        within = tuple(replace(item, strict=False) for item in within)
+    if within or error_u < ROUNDING or inverse:
         # Then it is known what the error bars of `u` are worth, and the others need not be as good.
         comparisons = tuple(replace(item, strict=False) for item in comparisons)
     comparisons = (*within, *comparisons)
@@ -101,14 +108,22 @@ def check(
     unseen, more = _by_coefficients(posterior, inside, size)
     unknown = _unknown_between_points(posterior, fresh, inside) or _at_odds(posterior, fresh, comparisons, inside, size)
     error_u = math.nan if unknown else float(np.hypot(error_u, unseen))
-    off = (*off, *more, *unknown, *_widened(posterior), *_unseen(posterior, fresh, within))
+    unseen_fields = () if inverse else _unseen(posterior, fresh, within)
+    off = (*off, *more, *unknown, *_widened(posterior), *unseen_fields)
     errors_of_u = (error_u, *(item.error for item in comparisons if item.name == VALUES or item.inside))
     cause = "model" if unknown else "rounding" if max(errors_of_u) < ROUNDING else _cause(posterior, fresh, inside)
     astray = unconverged(posterior)
     status = "did not converge" if astray else "not calibrated" if off else "calibrated"
     return Verdict(
         status="undetermined" if open_questions else status,
-        reasons=(*open_questions, *astray, *off, *_open_numbers(posterior), *outliers(posterior)),
+        reasons=(
+            *open_questions,
+            *astray,
+            *off,
+            *functions.somewhere,
+            *_open_numbers(posterior),
+            *outliers(posterior),
+        ),
         error_u=math.nan if astray else error_u,
         ruled_by=cause,
         advice="" if open_questions else ADVICE[cause],
@@ -307,7 +322,7 @@ def _by_coefficients(posterior: Posterior, places: np.ndarray, size: float) -> t
 
 def _open_numbers(posterior: Posterior) -> tuple[str, ...]:
     """What the data leave open of unknown numbers. Error bars of `u` contain it, so they can hold all the same."""
-    if not posterior.model.coefficients:
+    if not posterior.model.coefficients and not posterior.model.numbers:
         return ()
     # What an earlier verdict says of them is no reason for this one.
     return replace(posterior, verdict=UNCHECKED).parameters.findings

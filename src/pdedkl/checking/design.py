@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from ..equations import Term, as_operator
 from ..inference import Posterior, rows
 from ..inference.comparing import measured
 from ..inference.estimates import slopes_at, unknowns_of, with_estimates
 from ..observations import as_points
-from ..operators import Parameter, identity
+from ..operators import Operator, Parameter, identity
+from ..operators.base import applied
+from ..operators.integrals import place_of
 from ..shown import Written
 from .refine import greedy
 
@@ -55,12 +58,14 @@ class Design(Written):
 
 
 def designed(posterior: Posterior, goal: Any, candidates: np.ndarray, n: int, noise: float | None) -> Design:
-    """The `n` candidates that tell most about a number, given as a `Parameter` or by name, or about `u` at a point."""
+    """The `n` candidates that tell most about a number, about `u` at a point, or about an integral."""
     sigma = noise_of_sensors(posterior) if noise is None else noise
     if isinstance(goal, Parameter | str):
         wide = with_estimates(posterior) if posterior.estimates is None else posterior
         name = goal if isinstance(goal, str) else goal.name
         names = list(unknowns_of(wide))
+        if name not in names and posterior.model.numbers:
+            raise ValueError("`goal` is not yet possible for an unknown number of a nonlinear equation: give a point.")
         if name not in names:
             raise ValueError(
                 f"`goal` needs an unknown number of the posterior, {', '.join(names) or 'none'}: got {name}."
@@ -69,6 +74,13 @@ def designed(posterior: Posterior, goal: Any, candidates: np.ndarray, n: int, no
         covariance = np.asarray(wide.estimates.covariance)[names.index(name)]
         variance, text = float(covariance[names.index(name)]), name
         with_goal = (slopes_of(wide, candidates) @ covariance)[None]
+    elif isinstance(goal, Operator | Term):
+        operator = as_operator(goal)
+        if (place := place_of(operator)) is None:
+            raise ValueError(f"`goal` needs one number, such as an Integral over all coordinates: got {operator}.")
+        wide, text = posterior, applied(operator)
+        variance = float(wide.covariance(place[None], operator)[0, 0])
+        with_goal = wide.covariance(place[None], operator, candidates, identity)
     else:
         place = as_points(np.atleast_2d(np.asarray(goal, dtype=float)), identity, posterior.model.kernel.dim)
         if len(place) > 1:

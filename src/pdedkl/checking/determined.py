@@ -47,6 +47,8 @@ NOISE = 1e-4
 # `u` is not determined if its standard deviation, relative to the prior, is above the first number and this many times
 # what it would be with values on all faces; or if it is above the second number.
 OPEN, TIMES, VAST = 5e-4, 10.0, 3e-2
+# Where a function is unknown, only the second question is asked, and this is the number.
+UNKNOWN = 0.5
 # A field that its equations know only beside larger terms, such as a pressure, is uncertain by the noise of the rows.
 # It is determined if rows with this fraction of the noise leave less than the second fraction of what these leave.
 LESS_NOISE, FALLS = 0.1, 0.5
@@ -81,7 +83,9 @@ def undetermined(problem: Any, data: Sequence[Observation], built_in: BuiltIn | 
     reasons += _without_values(problem, data, built_in)
     if not reasons and _can_tell(problem.domain, [s.operator for s in problem.statements]):
         places = inner_half(problem.domain) if problem.in_free_space else interior(problem.domain)
-        reasons += _left_open(problem.domain, _stated(problem), places)
+        # Of an unknown function, measurements with noise leave more.
+        most = VAST if not problem.unknown_functions else UNKNOWN
+        reasons += _left_open(problem.domain, _stated(problem), places, most=most)
     return tuple(reasons)
 
 
@@ -197,7 +201,7 @@ def _stated(problem: Any) -> Rows:
     ]
 
 
-def _left_open(domain: Domain, stated: Rows, places: np.ndarray, dense: bool = True) -> list[str]:
+def _left_open(domain: Domain, stated: Rows, places: np.ndarray, dense: bool = True, most: float = VAST) -> list[str]:
     """What the plain kernel finds: at most one sentence.
 
     If the rows are not dense, much may be left because they are few. So they are compared with as many on the faces.
@@ -212,8 +216,10 @@ def _left_open(domain: Domain, stated: Rows, places: np.ndarray, dense: bool = T
         of_field = value_of(name) if fields else identity
         left, with_faces = left_of_u(domain, stated, faces, places, of_field, fields)
         many_times = left > TIMES * with_faces
-        is_open = (left > VAST or (left > OPEN and many_times)) if dense else (left > VAST and many_times)
-        if is_open and len(fields) > 1:
+        is_open = (left > most or (left > OPEN and many_times)) if dense else (left > VAST and many_times)
+        if most == UNKNOWN:
+            is_open = left > most
+        elif is_open and len(fields) > 1:
             less, _ = left_of_u(domain, stated, faces, places, of_field, fields, LESS_NOISE * NOISE)
             is_open = less > FALLS * left
         if is_open:

@@ -17,8 +17,10 @@ from jaxtyping import Float
 from scipy.special import ndtri
 
 from ..inference.estimates import prior_spreads, unknowns_of, with_estimates
+from ..equations.nonlinear import centre_of, spread_of_number
 from ..operators import Parameter
 from ..operators.priors import Support, told
+from ..operators.rows import value_of
 from ..shown import Written
 
 if TYPE_CHECKING:
@@ -187,6 +189,11 @@ class Parameters(Written, Mapping[str, Estimate]):
             if options:
                 raise TypeError(f'posterior(method="laplace") takes no options: got {", ".join(options)}.')
             return parameters_of_posterior(self._of)
+        if method in ("profile", "nuts") and self._of.model.numbers:
+            raise ValueError(
+                f'method="{method}" is for linear equations: the numbers of a nonlinear one are found together with u, '
+                "by Newton's method, and their uncertainty is that of the last linearisation."
+            )
         if method == "profile":
             from .profiles import profiled
 
@@ -253,6 +260,8 @@ HEADS = ("parameter", "estimate", "std", "95 % interval", "prior", "correlation"
 
 def parameters_of_posterior(posterior: Posterior) -> Parameters:
     """Laplace's approximation, as `fit` found it; that of a linear model where kernel and noise were not learned."""
+    if posterior.model.numbers:
+        return _of_fields(posterior)
     unknown = unknowns_of(posterior)
     if not unknown:
         return Parameters(posterior, {}, np.zeros((0, 0)), (), "")
@@ -261,9 +270,21 @@ def parameters_of_posterior(posterior: Posterior) -> Parameters:
     return described(posterior, raw, np.asarray(found.covariance), f"laplace, from {found.source}")
 
 
+def _of_fields(posterior: Posterior) -> Parameters:
+    """The numbers of a nonlinear equation, which are fields: their posterior is that of the last linearisation."""
+    numbers = posterior.model.numbers
+    point = np.asarray(posterior.observations[0].points)[:1]
+    fields = [value_of(f"{one.name}()") for one in numbers]
+    spread = np.asarray([float(spread_of_number(one)) for one in numbers])
+    middle = np.asarray([posterior.predict(point, row).mean[0] for row in fields])
+    covariance = np.asarray([[posterior.covariance(point, a, point, b)[0, 0] for b in fields] for a in fields])
+    raw = np.asarray([float(centre_of(one)) for one in numbers]) + spread * middle
+    return described(posterior, raw, covariance * np.outer(spread, spread), "laplace, from the last linearisation")
+
+
 def described(posterior: Posterior, raw: np.ndarray, covariance: np.ndarray, method: str) -> Parameters:
     """Estimates from a normal distribution of the numbers as they are learned."""
-    unknown = unknowns_of(posterior)
+    unknown = {one.name: one for one in posterior.model.numbers} or unknowns_of(posterior)
     std = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     prior = prior_spreads(unknown)
     open_ = directions_left_open(covariance, prior)

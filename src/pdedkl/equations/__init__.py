@@ -1,6 +1,6 @@
 """Equations as on paper: `u * (D(x) @ u) - nu * (Laplacian(x) @ u) == f`, for one field or several."""
 
-from .fields import fields
+from .fields import fields, unknown
 from .functions import cos, exp, log, sin, sqrt, tanh
 from .nonlinear import Nonlinear, compiled_term, linearised, plain
 from .numbers import Number, with_numbers
@@ -23,5 +23,6 @@ __all__ = [
     "sin",
     "sqrt",
     "tanh",
+    "unknown",
     "with_numbers",
 ]

@@ -30,6 +30,8 @@ def function_of(name: str, argument: Any) -> Any:
     if isinstance(argument, Term):
         if isinstance(argument, Known):
             return Known(worked(name, argument.coefficient))
+        if name == "log" and isinstance(argument, Operated) and argument.operation == "exp":
+            return argument.arguments[0]
         return Operated(name, (argument,))
     if isinstance(argument, AbstractCoefficient | Coordinates) or is_number(argument):
         return function_of(name, as_term(argument))

@@ -12,12 +12,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..domain import Layout
-from ..operators import Operator, same
-from ..operators.base import Field, common_layout
+from ..operators import Operator, Parameter, bind, identity, parameters_of, same
+from ..operators.base import Field, Scaled, Sum, common_layout
+from ..operators.coefficients import middle_of
+from ..operators.offset import Offset
+from ..operators.priors import spread_of
 from ..operators.rows import Row, names_in
 from ..operators.symbol import Symbol
 from ..operators.unknown import InFull
-from .terms import Linear, Slot, Term
+from .terms import Known, Linear, Operated, Slot, Term
 
 
 class Nonlinear(InFull, Operator):
@@ -29,6 +32,7 @@ class Nonlinear(InFull, Operator):
     rows: tuple[Operator, ...]
     body: Term
     text: str = eqx.field(static=True)
+    numbers: tuple[Parameter, ...] = ()
 
     @property
     def order(self) -> int:
@@ -39,12 +43,18 @@ class Nonlinear(InFull, Operator):
         return common_layout(*self.rows)
 
     def __call__(self, u: Any) -> Field:
-        parts = [row(u) for row in self.rows]
+        known = len(self.rows) - len(self.numbers)
+        parts = [row(u) if k < known else _zero for k, row in enumerate(self.rows)]
         return lambda q: self.at(q, jnp.stack([part(q) for part in parts]))
 
     def at(self, q: Float[Array, " d"], values: Float[Array, " k"]) -> Float[Array, ""]:
-        """`F` at a point, given the values of its rows."""
-        return jnp.asarray(self.body.evaluate(q, values), dtype=float)
+        """`F` at a point, given the values of its rows; the last ones are those of unknown numbers."""
+        body = self.body
+        if self.numbers:
+            count = len(self.numbers)
+            raw = [centre_of(one) + spread_of_number(one) * v for one, v in zip(self.numbers, values[-count:])]
+            body, values = bind(body, {one.name: r for one, r in zip(self.numbers, raw)}), values[:-count]
+        return jnp.asarray(body.evaluate(q, values), dtype=float)
 
     def symbol(self, q: Array) -> Symbol:
         raise ValueError(
@@ -63,6 +73,8 @@ def compiled_term(term: Term) -> Operator:
     rows: list[Row] = []
 
     def slot(part: Linear) -> Term:
+        if parameters_of(part.row):
+            return _expanded(part.row).replaced(slot)
         index = next((i for i, row in enumerate(rows) if same(row, part.row)), len(rows))
         if index == len(rows):
             rows.append(part.row)
@@ -72,6 +84,79 @@ def compiled_term(term: Term) -> Operator:
     if not rows:
         raise ValueError(f"An equation needs an unknown field: {term} has none. Make fields with pk.fields('u').")
     return Nonlinear(tuple(rows), body, str(term))
+
+
+def _expanded(row: Row) -> Term:
+    """A row with unknown numbers as a sum of terms: the numbers are factors of rows that have none."""
+    found: list[Term] = []
+    for name, operator in zip(row.names, row.operators):
+        for part in operator.terms if isinstance(operator, Sum) else (operator,):
+            if not parameters_of(part):
+                found.append(Linear(Row((name,), (part,))))
+            elif isinstance(part, Scaled) and not parameters_of(part.operator):
+                found.append(Operated("*", (Known(part.coefficient), Linear(Row((name,), (part.operator,))))))
+            elif isinstance(part, Offset):
+                found += [*_expanded_parts(Row((name,), (part.operator,))), Known(part.more)]
+            else:
+                raise ValueError(
+                    f"An unknown number in a nonlinear problem is a factor, as in k * (D(x) @ {name}): got {part}."
+                )
+    return found[0] if len(found) == 1 else Operated("+", tuple(found))
+
+
+def _expanded_parts(row: Row) -> tuple[Term, ...]:
+    found = _expanded(row)
+    return found.arguments if isinstance(found, Operated) and found.operation == "+" else (found,)
+
+
+def is_number_field(name: str) -> bool:
+    """Whether a field is an unknown number: a function of no coordinate."""
+    return name.endswith("()")
+
+
+def centre_of(number: Parameter) -> Any:
+    """The middle of what is known of a number before the data, as it is learned."""
+    if number.prior is None:
+        return jax.lax.stop_gradient(number.raw)
+    return number.support.raw(middle_of(number.support, number.prior))
+
+
+def spread_of_number(number: Parameter) -> Any:
+    """The standard deviation of a number before the data, as it is learned."""
+    return spread_of(number.prior, number.support, jax.lax.stop_gradient(number.raw))
+
+
+def with_number_fields(operators: Sequence[Operator], name: str | None) -> list[Operator]:
+    """Operators in which unknown numbers are fields that do not depend on the point, where any is not linear.
+
+    A number is `θ = θ₀ + s c`, as it is learned, with a field `c` of variance one. `name` is the only field that
+    operators without a name are of.
+    """
+    if not parameters_of(list(operators)) or not any(isinstance(operator, Nonlinear) for operator in operators):
+        return list(operators)
+    return [_with_number_fields(operator, name) for operator in operators]
+
+
+def _with_number_fields(operator: Operator, name: str | None) -> Operator:
+    numbers = tuple(one for _, one in sorted(parameters_of(operator).items()))
+    if not numbers or (isinstance(operator, Nonlinear) and operator.numbers):
+        return operator
+    if not isinstance(operator, Nonlinear):
+        row = operator if isinstance(operator, Row) else Row((name or "u",), (operator,))
+        operator = compiled_term(_expanded(row))
+        assert isinstance(operator, Nonlinear)
+    rows = tuple(Row((f"{one.name}()",), (identity,)) for one in numbers)
+    return Nonlinear((*operator.rows, *rows), operator.body, operator.text, numbers)
+
+
+def numbers_of(operators: Sequence[Any]) -> tuple[Parameter, ...]:
+    """The unknown numbers that are fields in operators, by their names."""
+    found = {one.name: one for operator in operators if isinstance(operator, Nonlinear) for one in operator.numbers}
+    return tuple(one for _, one in sorted(found.items()))
+
+
+def _zero(q: Any) -> Array:
+    return jnp.zeros(())
 
 
 def plain(operator: Operator, names: Sequence[str]) -> Operator:

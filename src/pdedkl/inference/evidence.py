@@ -20,6 +20,8 @@ from jaxtyping import Array, Float
 from ..means import observed_mean
 from ..model import Model
 from ..observations import Observation, check_observations
+from ..operators import Operator
+from ..operators.offset import linear_part, offset_at
 from ..precision import require_float64
 from .cholesky import factorise, half_solve, inverse, solve
 from .engines import Engine, engine_of
@@ -106,8 +108,13 @@ def linear_system(model: Model, observations: Sequence[Observation]) -> LinearSy
         parameters=engine.parameters(model.kernel),
         sections=tuple(engine.rows(model.kernel, operator, item.points) for operator, item in pairs),
         noise=jnp.concatenate([item.noise_variance(model.log_noise) for item in observations]),
-        residual=jnp.concatenate([item.values - observed_mean(model.mean, op, item.points) for op, item in pairs]),
+        residual=jnp.concatenate([item.values - _expected(model, op, item.points) for op, item in pairs]),
     )
+
+
+def _expected(model: Model, operator: Operator, points: Array) -> Array:
+    """The prior mean of a row, with what it knows besides `u`."""
+    return observed_mean(model.mean, linear_part(operator), points) + offset_at(operator, jnp.asarray(points))
 
 
 class _Static(eqx.Module):

@@ -15,9 +15,10 @@ import numpy as np
 from jaxtyping import Float
 
 from ..equations import Nonlinear, linearised
+from ..equations.nonlinear import is_number_field, with_number_fields
 from ..observations import Observation
 from ..operators import Operator, Row
-from ..operators.rows import row_of
+from ..operators.rows import names_in, row_of
 from ..operators.tabulated import Tabulated, tabulated
 from ..scales import data_scales, expected_sizes
 from . import rows
@@ -44,6 +45,13 @@ def rows_in(operator: Operator) -> tuple[Operator, ...]:
 
 def is_nonlinear(data: Sequence[Observation]) -> bool:
     return any(isinstance(item.operator, Nonlinear) for item in data)
+
+
+def with_numbers_as_fields(data: Sequence[Observation]) -> tuple[Observation, ...]:
+    """The data of nonlinear equations with their unknown numbers as fields of no coordinate."""
+    fields = [name for name in names_in([item.operator for item in data]) if not is_number_field(name)]
+    made = with_number_fields([item.operator for item in data], fields[0] if len(fields) == 1 else None)
+    return tuple(eqx.tree_at(lambda o: o.operator, item, operator) for item, operator in zip(data, made))
 
 
 def values_of(posterior: Posterior, data: Sequence[Observation]) -> Values:
@@ -93,12 +101,12 @@ def _linear(item: Observation, at: Float[np.ndarray, "n k"]) -> Observation:
     found = linearised(item.operator, points, at)
     slopes = np.asarray(found.slopes)
     target = np.asarray(item.values) - np.asarray(found.value) + np.sum(slopes * at, axis=1)
-    operator = _row(item.operator, points, slopes)
+    operator = linear_row(item.operator, points, slopes)
     return Observation(operator, points, target, item.noise, item.name, item.weights)
 
 
-def _row(operator: Nonlinear, points: np.ndarray, slopes: Float[np.ndarray, "n k"]) -> Operator:
-    """`Σ_i c_i L_i`, for each field by itself."""
+def linear_row(operator: Nonlinear, points: np.ndarray, slopes: Float[np.ndarray, "n k"]) -> Operator:
+    """`Σ_i c_i L_i` with numbers for each point, for each field by itself."""
     text = text_of(operator)
     parts: dict[str, list[tuple[int, Operator]]] = {}
     for i, row in enumerate(operator.rows):

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int
 from ..compilation import library_for
 from ..embeddings import LatentJet
 from ..kernels import BaseKernel, Profile, sum_over_groups, variances
-from .engines import Autodiff, Engine, terms_of
+from .engines import Autodiff, Engine, Stacked, terms_of
 
 # A term of a row: the number of the observation, and that of the term.
 Term = tuple[int, int]
@@ -98,12 +98,16 @@ def size_of(count: int) -> int:
     return -(-count // unit) * unit
 
 
-def layout_of(counts: Sequence[tuple[int, int]], full: Sequence[bool], given: int = 0) -> Layout:
+def layout_of(
+    counts: Sequence[tuple[int, int]], full: Sequence[bool], given: int = 0, stacked: Sequence[bool] = ()
+) -> Layout:
     """The layout of observations with `(points, terms)` each, the first `given` of them given.
 
-    Those that are `full` make one section and the others another one.
+    Those that are `full` make one section and the others another one. All terms of those that are `stacked` are one
+    piece, one row after the other.
     """
-    terms = [(i, t) for i, (_, several) in enumerate(counts) for t in range(several)]
+    stacked = stacked or [False] * len(counts)
+    terms = [(i, t) for i, (_, several) in enumerate(counts) for t in range(1 if stacked[i] else several)]
     chosen = {
         (kind, known): [(i, t) for i, t in terms if full[i] is kind and (i < given) is known]
         for kind in FULL
@@ -124,11 +128,11 @@ def layout_of(counts: Sequence[tuple[int, int]], full: Sequence[bool], given: in
         for known in GIVEN:
             begin = at
             for i, t in chosen[kind, known]:
-                n = counts[i][0]
-                place[starts[i] : starts[i + 1], t] = at + np.arange(n)
-                owner.append(np.arange(starts[i], starts[i + 1]))
-                pieces.append(((i, t), n))
-                at += n
+                n, several = counts[i][0], counts[i][1] if stacked[i] else 1
+                place[starts[i] : starts[i + 1], t : t + several] = at + np.arange(n * several).reshape(n, several)
+                owner.append(np.repeat(np.arange(starts[i], starts[i + 1]), several))
+                pieces.append(((i, t), n * several))
+                at += n * several
             if spare := size_of(at - begin) - (at - begin):
                 owner.append(np.full(spare, -1))
                 pieces.append((None, spare))
@@ -144,9 +148,15 @@ def joined(engine: Engine, parameters: Any, sections: Sequence[Any], given: int 
     """The parts of a kernel with the rows of all observations, and their layout."""
     if isinstance(engine, Autodiff):
         return _as_they_are(engine, parameters, sections, given)
-    rows = [tuple(map(terms_of, section)) for section in sections]
+    stacked = [isinstance(section[0], Stacked) for section in sections]
+    whole = lambda jets: (jets.flat(),) if isinstance(jets, Stacked) else terms_of(jets)
+    rows = [tuple(map(whole, section)) for section in sections]
     full = [any(jet.order > 0 for jets in row for jet in jets) for row in rows]
-    layout = layout_of([(len(row[0][0].z), len(row[0])) for row in rows], full, given)
+    counts = [
+        section[0].shape if one else (len(row[0][0].z), len(row[0]))
+        for row, section, one in zip(rows, sections, stacked)
+    ]
+    layout = layout_of(counts, full, given, stacked)
     xp = library_for((parameters, sections))
     parts = []
     for k, base in enumerate(parameters):
@@ -246,7 +256,8 @@ def _parts(
 
 def _grouped(column: _Column, members: np.ndarray, spare: int, xp: Any) -> Rows:
     groups, k = members.shape
-    more = size_of(k) - k
+    # A group of no coordinates, that of a constant, gets one that is zero everywhere.
+    more = max(size_of(k), 1) - k
     everything = groups == 1 and np.array_equal(members[0], np.arange(column.z.shape[-1]))
 
     def filled(a: Any) -> Any:

@@ -12,11 +12,11 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..domain import Domain
-from ..equations import as_operator
+from ..equations import Linear, Term, as_operator
 from ..kernels import Kernel
 from ..model import Model
 from ..observations import Observation, as_points
-from ..operators import Operator, Parameter, identity
+from ..operators import Operator, Parameter, Row, identity
 from ..operators.base import applied
 from ..precision import require_float64
 from ..shown import Rows, Shown, known, listed, over
@@ -30,6 +30,7 @@ from .estimates import Estimates, slopes_at
 from .iterative import Iterative
 from .memory import check_fits
 from .prediction import Prediction
+from .quantities import Quantity, quantity_of
 from .shares import Interactions, interactions_of
 from .solver import Factorised, Gram, Solver
 
@@ -120,7 +121,8 @@ class Posterior(Comparing, Shown, eqx.Module):
         **Arguments:**
 
         - `points`: an array of shape `(n, d)`.
-        - `operator`: the operator `A`; `u` itself by default. Of several fields, a field or a row of them.
+        - `operator`: the operator `A`; `u` itself by default. Of several fields, a field, a row of them, or a term such
+          as a positive unknown function or `a * (D(x) @ u)`.
         - `batch_size`: how many points are computed at once, to bound the memory; chosen by default.
 
         **Returns:** a `Prediction`.
@@ -132,10 +134,32 @@ class Posterior(Comparing, Shown, eqx.Module):
         """
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"`batch_size` needs to be at least 1: got {batch_size}.")
-        operator = as_operator(operator)
+        if isinstance(operator, Term) and not isinstance(operator, Linear):
+            from .of_terms import predicted
+
+            return predicted(self, operator, points, batch_size)
+        operator = self._of_field(operator)
         found = self._predicted(points, operator, batch_size)
         names, what = self.model.kernel.names, applied(operator)
         return Prediction(found.mean, found.variance + found.besides, found.clamped, found.points, names, what)
+
+    def quantity(self, operator: Any, at: Any = None) -> Quantity:
+        """One number that depends on `u`: an integral or a mean over a region, or a value at a point.
+
+        **Arguments:**
+
+        - `operator`: an operator, a row or a field, such as `Integral(domain.interior) @ u`.
+        - `at`: the point, where it is not an integral over all coordinates.
+
+        **Returns:** a `Quantity` with mean, standard deviation and intervals.
+
+        !!! example
+            ```python
+            outflow = posterior.quantity(pk.Integral(domain.face(x[0], "upper")) @ pk.D(x[0]))
+            print(outflow.mean, outflow.std, posterior.quantity(pk.identity, at=points[0]))
+            ```
+        """
+        return quantity_of(self, operator, at)
 
     def covariance(
         self,
@@ -160,8 +184,8 @@ class Posterior(Comparing, Shown, eqx.Module):
             covariance = posterior.covariance(points[:3], pk.identity, points[:2], heat)
             ```
         """
-        operator = as_operator(operator)
-        other = operator if other_operator is None else as_operator(other_operator)
+        operator = self._of_field(operator)
+        other = operator if other_operator is None else self._of_field(other_operator)
         q = self._points(points, operator)
         q_ = self._points(points if other_points is None else other_points, other)
         check_fits(max(len(q), len(q_)), 2, "points to predict jointly")
@@ -184,7 +208,7 @@ class Posterior(Comparing, Shown, eqx.Module):
             draws = posterior.sample(jax.random.key(0), points[:4], count=10)
             ```
         """
-        operator = as_operator(operator)
+        operator = self._of_field(operator)
         q = self._points(points, operator)
         check_fits(q.shape[0], 3, "points to draw jointly")
         mean = self.predict(q, operator).mean
@@ -359,7 +383,8 @@ class Posterior(Comparing, Shown, eqx.Module):
         """
         bound = [self.model.bound(item.operator) for item in self.observations]
         leaves = jax.tree.leaves(bound, is_leaf=lambda node: isinstance(node, Parameter))
-        return {leaf.name: float(leaf.value) for leaf in leaves if isinstance(leaf, Parameter)}
+        found = {leaf.name: float(leaf.value) for leaf in leaves if isinstance(leaf, Parameter)}
+        return found | ({name: one.estimate for name, one in self.parameters.items()} if self.model.numbers else {})
 
     @property
     def parameters(self) -> Parameters:
@@ -397,7 +422,7 @@ class Posterior(Comparing, Shown, eqx.Module):
         return f"Posterior of {fields} over {over(self.model.kernel.layout)}, from {len(self.alpha)} values", found
 
     def _plus_minus(self, name: str) -> str:
-        return "" if self.estimates is None else f" ± {self.parameters[name].std:.1g}"
+        return "" if self.estimates is None and not self.model.numbers else f" ± {self.parameters[name].std:.1g}"
 
     def _predicted(self, points: Any, operator: Operator, batch_size: int | None = None) -> PredictedParts:
         """Mean and variance of `A u` at points, the variance also by its causes."""
@@ -445,12 +470,20 @@ class Posterior(Comparing, Shown, eqx.Module):
     def _field(self, field: Any) -> str | None:
         """The name of a field of the model; `None` for one without a name."""
         names = self.model.kernel.fields
+        if field is None and len(self.model.kernel.functions) == 1:
+            return self.model.kernel.functions[0]
         if field is None and len(names) > 1:
             raise ValueError(f"There are several fields: give one of {', '.join(names)}.")
         if field is not None and str(field) not in names:
             known = ", ".join(names) or "one field without a name"
             raise ValueError(f"The field {field} is not known here: there is {known}.")
         return str(field) if field is not None else names[0] if names else None
+
+    def _of_field(self, operator: Any) -> Any:
+        """The operator; of the only field where there are unknown numbers beside it."""
+        found, kernel = as_operator(operator), self.model.kernel
+        alone = len(kernel.functions) == 1 and len(kernel.fields) > 1
+        return Row(kernel.functions, (found,)) if alone and not isinstance(found, Row) else found
 
     def _points(self, points: Any, operator: Operator) -> np.ndarray:
         if not isinstance(operator, Operator):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..grids import axes_of
@@ -15,6 +16,19 @@ from ..shown import Rows, Shown, known, listed, span
 if TYPE_CHECKING:
     import pandas
     import xarray
+
+
+class Through(eqx.Module):
+    """A function `F` of a normal variable at each point, by its mean and its standard deviation there."""
+
+    operator: Any
+    mean: np.ndarray
+    std: np.ndarray
+
+    def __call__(self, points: np.ndarray, away: float) -> np.ndarray:
+        """`F` of what is so many standard deviations above the mean."""
+        values = jnp.asarray(self.mean + away * self.std)[:, None]
+        return np.asarray(jax.vmap(self.operator.at)(jnp.asarray(points), values))
 
 
 class Prediction(Shown, eqx.Module):
@@ -28,6 +42,7 @@ class Prediction(Shown, eqx.Module):
     - `points`: the points, an array of shape `(n, d)`.
     - `names`: the name of each coordinate, such as `x[0]` and `t`.
     - `what`: what was predicted, as text, such as `u`.
+    - `through`: for a positive function, say, how intervals come from those of its logarithm.
 
     !!! example
         ```python
@@ -43,6 +58,7 @@ class Prediction(Shown, eqx.Module):
     points: np.ndarray
     names: tuple[str, ...] = eqx.field(static=True)
     what: str = eqx.field(default="u", static=True)
+    through: Through | None = None
 
     @property
     def std(self) -> np.ndarray:
@@ -65,7 +81,11 @@ class Prediction(Shown, eqx.Module):
         """
         if not 0 < level < 1:
             raise ValueError(f"`level` is a probability between 0 and 1: got {level}.")
-        half = float(jax.scipy.special.ndtri(0.5 + 0.5 * level)) * self.std
+        away = float(jax.scipy.special.ndtri(0.5 + 0.5 * level))
+        if self.through is not None:
+            ends = self.through(self.points, -away), self.through(self.points, away)
+            return np.minimum(*ends), np.maximum(*ends)
+        half = away * self.std
         return self.mean - half, self.mean + half
 
     def to_pandas(self, level: float = 0.95) -> pandas.DataFrame:

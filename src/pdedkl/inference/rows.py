@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from ..compilation import array_of, compiled, compiled_quickly
 from ..means import ZeroMean, observed_mean
 from ..operators import Operator, identity
+from ..operators.offset import has_offset, linear_part, offset_at
 from ..operators.rows import value_of
 from .calibration import Probes
 from .cholesky import half_solve
@@ -68,8 +69,8 @@ def data_of(posterior: Any) -> Data:
 
 def values_of_fields(posterior: Any) -> list[Operator]:
     """The values of each field; of `u` where there is one."""
-    names = posterior.model.kernel.fields
-    return [value_of(name) for name in names] if len(names) > 1 else [identity]
+    kernel = posterior.model.kernel
+    return [value_of(name) for name in kernel.functions] if len(kernel.fields) > 1 else [identity]
 
 
 def test_rows(posterior: Any, *rows: tuple[Operator, Any]) -> Joined:
@@ -92,13 +93,17 @@ def _joined(posterior: Any, sections: tuple[Any, ...]) -> Joined:
 
 
 def prior_mean(posterior: Any, operator: Operator, points: Any) -> np.ndarray:
+    """The prior mean of a row, with what it knows besides `u`."""
     model = posterior.model
+    known = np.zeros(len(points))
+    if has_offset(operator):
+        known = np.asarray(_offset_at(model.bound(operator), jnp.asarray(points)))
     if isinstance(model.mean, ZeroMean):
-        return np.zeros(len(points))
-    return np.asarray(_mean_at(model.mean, model.bound(operator), jnp.asarray(points)))
+        return known
+    return known + np.asarray(_mean_at(model.mean, linear_part(model.bound(operator)), jnp.asarray(points)))
 
 
-_mean_at = compiled_quickly(observed_mean)
+_mean_at, _offset_at = compiled_quickly(observed_mean), compiled_quickly(offset_at)
 
 
 def prior_variance(posterior: Any, rows: Joined) -> np.ndarray:

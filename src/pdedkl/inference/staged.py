@@ -27,7 +27,7 @@ from ..model import Model
 from ..observations import Observation
 from ..operators import Operator
 from .cholesky import factorise
-from .engines import Autodiff, Engine
+from .engines import FEW_TERMS, Autodiff, Engine
 from .evidence import derivatives, linear_system
 from .gram import assemble, offsets, pull_back, row_count
 from .parts import Layout, Part, block_of_groups, joined, size_of, variances_of_groups
@@ -308,7 +308,11 @@ def of_rows(upper: Array, terms: Array) -> Array:
 
 def summed(gram: Array, terms: Array) -> Array:
     """The sums of rows of a matrix that make the rows of observations; an index that is too large adds nothing."""
-    parts = [gram.at[column].get(mode="fill", fill_value=0.0) for column in terms.T]
+    take = lambda column: gram.at[column].get(mode="fill", fill_value=0.0)
+    if terms.shape[1] > FEW_TERMS:
+        add = lambda total, column: (total + take(column), None)
+        return jax.lax.scan(add, jnp.zeros((terms.shape[0], gram.shape[1])), terms.T)[0]
+    parts = [take(column) for column in terms.T]
     return sum(parts[1:], parts[0])
 
 

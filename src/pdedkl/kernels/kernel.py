@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 from operator import index
 from typing import Any
 
@@ -16,7 +18,8 @@ from ..compilation import array_of
 from ..domain import Domain, Layout
 from ..embeddings import Embedding, IdentityEmbedding, LatentJet, Normalisation, push_forward
 from ..operators import Operator, Row, Vanishing, identity
-from ..operators.base import translated
+from ..operators.base import Place, translated
+from ..operators.rows import coordinates_of
 from ..precision import require_float64
 from ..shown import Rows, Shown, known, over, plural, span
 from .covariance import covariance, covariances
@@ -64,7 +67,8 @@ class BaseKernel(eqx.Module):
 
     def __call__(self, z: Float[Array, " h"], z_: Float[Array, " h"]) -> Float[Array, ""]:
         variance = jnp.exp(self.log_variance)
-        parts = ((z[np.asarray(group)] - z_[np.asarray(group)]) for group in self.groups)
+        chosen = (np.asarray(group, dtype=int) for group in self.groups)
+        parts = (z[group] - z_[group] for group in chosen)
         return sum(s * self.profile(0.5 * jnp.sum(delta**2)) for s, delta in zip(variance, parts))
 
     def by_size(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -72,7 +76,10 @@ class BaseKernel(eqx.Module):
         sizes: dict[int, list[int]] = {}
         for number, group in enumerate(self.groups):
             sizes.setdefault(len(group), []).append(number)
-        return [(np.asarray(numbers), np.asarray([self.groups[i] for i in numbers])) for numbers in sizes.values()]
+        return [
+            (np.asarray(numbers), np.asarray([self.groups[i] for i in numbers], dtype=int))
+            for numbers in sizes.values()
+        ]
 
 
 class Component(Shown, eqx.Module):
@@ -92,6 +99,7 @@ class Component(Shown, eqx.Module):
     - `lengthscale`: one number, or one for each latent coordinate.
     - `multiplier`: the function `μ`, zero on faces and spheres where `u` is known to be zero.
     - `mixing`: the fields that this term is part of, and its weights there; `Kernel.of` sets it.
+    - `held`: whether training leaves this term as it is.
 
     !!! example
         ```python
@@ -106,6 +114,7 @@ class Component(Shown, eqx.Module):
     normalisation: Normalisation
     multiplier: Vanishing | None = None
     mixing: Mixing | None = None
+    held: bool = eqx.field(static=True, default=False)
 
     def __init__(
         self,
@@ -117,6 +126,7 @@ class Component(Shown, eqx.Module):
         lengthscale: Numbers = 1.0,
         multiplier: Vanishing | None = None,
         mixing: Mixing | None = None,
+        held: bool = False,
     ) -> None:
         require_float64()
         if not isinstance(embedding, Embedding):
@@ -140,6 +150,23 @@ class Component(Shown, eqx.Module):
         self.log_lengthscale = _positive_log("lengthscale", lengthscale, h)
         self.multiplier = multiplier
         self.mixing = mixing
+        self.held = held
+
+    def hold(self) -> Component:
+        """The same term, left as it is by training.
+
+        **Arguments:** none.
+
+        **Returns:** a `Component`.
+
+        !!! example
+            ```python
+            assert pk.ard(domain).components[0].hold().held
+            ```
+        """
+        made = copy(self)
+        object.__setattr__(made, "held", True)
+        return made
 
     @property
     def latent_dim(self) -> int:
@@ -147,7 +174,7 @@ class Component(Shown, eqx.Module):
         return self.log_lengthscale.shape[0]
 
     def jets(
-        self, operator: Operator, points: Float[Array, "n d"], move: Float[Array, " d"] | None = None
+        self, operator: Operator, points: Float[Array, "n d"], move: Float[Array, " d"] | Place | None = None
     ) -> LatentJet:
         """`A` at each point as an operator on the latent space. The points go through the network once.
 
@@ -166,6 +193,8 @@ class Component(Shown, eqx.Module):
             ```
         """
 
+        if isinstance(move, Place):
+            points, move = jax.vmap(move)(points), None
         if self.mixing is not None:
             operator = self.mixing.seen(operator)
         if self.multiplier is not None:
@@ -307,8 +336,15 @@ class Kernel(Shown, eqx.Module):
         parts = [part.mixing.names for part in self.components if part.mixing is not None]
         return tuple(dict.fromkeys(name for names in parts for name in names))
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The fields but for those that are unknown numbers."""
+        return tuple(name for name in self.fields if not name.endswith("()"))
+
     def of(self, *fields: Any, weights: Sequence[float] | None = None) -> Kernel:
         """The covariance of fields that its process `g` enters: `u_a = w_a g`. Sums of such kernels are kernels too.
+
+        For a field of some coordinates only, such as `v(x)`, it is a function of these: others change nothing.
 
         **Arguments:**
 
@@ -326,7 +362,12 @@ class Kernel(Shown, eqx.Module):
         """
         mixing = mixing_of([str(field) for field in fields], weights)
         put = lambda part: eqx.tree_at(lambda c: c.mixing, part, mixing, is_leaf=lambda node: node is None)
-        return Kernel(tuple(map(put, self.components)))
+        found = tuple(map(put, self.components))
+        only = {coordinates_of(name, self.layout) for name in mixing.names}
+        if len(only) > 1:
+            raise ValueError(f"A process enters fields of the same coordinates: got {', '.join(mixing.names)}.")
+        indices = only.pop()
+        return Kernel(found if indices is None else tuple(_over(part, indices) for part in found))
 
     def between(
         self, field: str | None, q: Float[Array, " d"], other: str | None, q_: Float[Array, " d"]
@@ -481,6 +522,20 @@ class Kernel(Shown, eqx.Module):
             )
 
 
+def _over(component: Component, indices: tuple[int, ...]) -> Component:
+    """The component as a function of some coordinates only; of none, it is a number of variance one, and held."""
+    if not isinstance(component.embedding, IdentityEmbedding):
+        raise ValueError(
+            f"A field of some coordinates only needs a kernel on the inputs, such as ard(domain): got one on "
+            f"{type(component.embedding).__name__}."
+        )
+    if not indices:
+        base = BaseKernel(component.base.profile, jnp.zeros(1), ((),))
+        return eqx.tree_at(lambda c: c.base, component, base).hold()
+    groups = tuple(tuple(i for i in group if i in indices) for group in component.base.groups)
+    return eqx.tree_at(lambda c: c.base, component, replace(component.base, groups=groups))
+
+
 def _with_multiplier(component: Component, multiplier: Vanishing) -> Component:
     return eqx.tree_at(lambda c: c.multiplier, component, multiplier, is_leaf=lambda node: node is None)
 
@@ -500,6 +555,10 @@ def _stack_groups(jet: LatentJet, members: np.ndarray) -> LatentJet:
     `members` holds the coordinates of each group as a row; other leading axes are kept.
     """
     G, axis = jet.diffusion, jet.z.ndim - 1
+    if members.shape[1] == 0:
+        # A constant is a function of one coordinate that is zero everywhere.
+        c = None if jet.c is None else jnp.broadcast_to(jet.c, (len(members), *jet.c.shape))
+        return LatentJet(jnp.zeros((len(members), *jet.z.shape[:-1], 1)), c, None, None)
     if G is not None:
         diagonal = G.ndim == jet.z.ndim
         G = G[..., members] if diagonal else G[..., members[:, :, None], members[:, None, :]]

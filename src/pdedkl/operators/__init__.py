@@ -5,6 +5,7 @@ from .coefficients import Coefficient, Parameter, bind, parameters_of
 from .derivatives import D, Diffusion, Directional, Divergence, Laplacian, Partial, check_coordinates
 from .directions import along
 from .equality import same
+from .integrals import Integral
 from .priors import LogNormal, Normal, Prior, Support, Uniform
 from .rows import Row
 from .shift import Shift
@@ -17,6 +18,7 @@ __all__ = [
     "Diffusion",
     "Directional",
     "Divergence",
+    "Integral",
     "Laplacian",
     "LogNormal",
     "Normal",

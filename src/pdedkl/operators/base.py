@@ -8,6 +8,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..domain import Layout
@@ -19,8 +20,19 @@ from .unknown import InFull, Unknown
 
 Field = Callable[[Float[Array, " d"]], Array]
 
-# `A S_s`: a move `s` (`None` stays where it is) and a local operator `A`.
-Term = tuple[Float[Array, " d"] | None, "Operator"]
+
+class Place(eqx.Module):
+    """A move to given values of some coordinates: `q ↦ q` with `q_i = v_i`."""
+
+    indices: tuple[int, ...] = eqx.field(static=True)
+    values: Float[Array, " k"]
+
+    def __call__(self, q: Float[Array, " d"]) -> Float[Array, " d"]:
+        return q.at[np.asarray(self.indices)].set(self.values)
+
+
+# `A S_s`: a move `s` (`None` stays where it is) and a local operator `A`. After a move to a place, all of `A` is there.
+Term = tuple[Float[Array, " d"] | Place | None, "Operator"]
 
 
 class Operator(OnlyLinear, eqx.Module):
@@ -112,6 +124,22 @@ class Operator(OnlyLinear, eqx.Module):
         !!! example
             ```python
             assert pk.D(t).after(pk.D(t)) == pk.D(t, t)
+            ```
+        """
+        return None
+
+    def times(self, factor: AbstractCoefficient) -> Operator | None:
+        """A simpler form of `factor * self`.
+
+        **Arguments:**
+
+        - `factor`: a coefficient.
+
+        **Returns:** an operator, or `None` where there is no simpler form.
+
+        !!! example
+            ```python
+            assert pk.D(t).times(pk.Coefficient(t)) is None
             ```
         """
         return None
@@ -351,7 +379,7 @@ def scale(factor: Any, operator: Operator) -> Operator:
         return Sum(tuple(scale(coefficient, term) for term in operator.terms))
     if isinstance(operator, Scaled):
         return with_distinct_names(Scaled(coefficient * operator.coefficient, operator.operator))
-    return with_distinct_names(Scaled(coefficient, operator))
+    return operator.times(coefficient) or with_distinct_names(Scaled(coefficient, operator))
 
 
 def compose(outer: Operator, inner: Operator) -> Operator:
@@ -364,6 +392,8 @@ def compose(outer: Operator, inner: Operator) -> Operator:
         return inner
     if isinstance(inner, Identity):
         return outer
+    if any(isinstance(move, Place) for move, _ in inner.local_terms()):
+        raise ValueError(f"An integral acts last: got {outer} of {inner}. Write the operator inside of it.")
     return outer.after(inner) or with_distinct_names(Composed(outer, inner))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..domain import Layout
@@ -176,6 +177,20 @@ class _Constant(Mapping[str, Field]):
 
     def __len__(self) -> int:
         return 1
+
+
+def coordinates_of(name: str, layout: Layout) -> tuple[int, ...] | None:
+    """The coordinates that a field is a function of, as its name says: `v(x)`, `k(x[0], t)`, `c()`; `None` for all."""
+    if "(" not in name:
+        return None
+    begins = np.cumsum([0, *(size for _, size in layout)])
+    places = {group: tuple(range(i, i + size)) for (group, size), i in zip(layout, begins)}
+    places |= {f"{group}[{k}]": (i,) for group, at in list(places.items()) for k, i in enumerate(at)}
+    parts = [part for part in name[name.index("(") + 1 : -1].split(", ") if part]
+    if unknown := [part for part in parts if part not in places]:
+        known = ", ".join(group for group, _ in layout)
+        raise ValueError(f"The field {name} is a function of {unknown[0]}, and the domain has {known}.")
+    return tuple(sorted({i for part in parts for i in places[part]}))
 
 
 def names_in(tree: Any) -> tuple[str, ...]:

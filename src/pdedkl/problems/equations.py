@@ -8,13 +8,15 @@ from typing import Any
 
 from ..domain import Domain
 from ..equations import Equation, Linear, Nonlinear, Term, compiled_term, plain, terms
+from ..equations.nonlinear import with_number_fields
 from ..equations.numbers import number_of
 from ..equations.terms import applied, parted
 from ..observations import _check_operator_at
 from ..operators import Operator, Row, parameters_of
 from ..operators.coefficients import AbstractCoefficient
+from ..operators.offset import with_offset
 from ..operators.rows import names_in
-from .functions import FAILURES, Function, read_function
+from .functions import FAILURES, Function, read_function, split
 
 Known = AbstractCoefficient | None
 
@@ -33,8 +35,10 @@ def on_row(operator: Any, row: Any, label: str) -> tuple[Any, Known]:
 def operator_of(term: Term) -> tuple[Operator, Known]:
     """The operator of a term, and the known function `a` of a term `A u + a`, which belongs on the right-hand side."""
     row, known = parted(term) or (term, None)
-    if not isinstance(row, Linear) or not isinstance(known, terms.Known) or parameters_of(known):
+    if not isinstance(row, Linear) or not isinstance(known, terms.Known):
         return compiled_term(term), None
+    if parameters_of(known):
+        return with_offset(compiled_term(row), known.coefficient), None
     return compiled_term(row), None if number_of(known.coefficient) == 0.0 else known.coefficient
 
 
@@ -62,12 +66,8 @@ def read_equations(equations: Any, domain: Domain) -> list[tuple[str, Operator, 
             _check_operator_at(operator, 0.5 * (domain.lower + domain.upper))
         except FAILURES as error:
             raise ValueError(f"The {label}, {equation}, could not be evaluated at a point: {error}") from error
-        if isinstance(operator, Nonlinear) and (unknown := parameters_of(operator)):
-            raise ValueError(
-                f"The {label}, {equation}, is not linear and has the unknown number {min(unknown)}: numbers of "
-                "nonlinear equations need to be known. Give it as a number, or as Number(name, value)."
-            )
-        source = read_function(equation.source, f"The source of the {label}", domain)
+        operator, right = split(operator, equation.source)
+        source = read_function(right, f"The source of the {label}", domain)
         made.append((label, operator, less(source, known)))
     return made
 
@@ -76,6 +76,11 @@ def for_fields(statements: Sequence[Any], names: Sequence[str]) -> list[Any]:
     """The statements with their operators as a kernel of these fields needs them."""
     if not names:
         return list(statements)
+    made = with_number_fields([s.operator for s in statements], names[0] if len(names) == 1 else None)
+    if any(isinstance(operator, Nonlinear) and operator.numbers for operator in made):
+        # Then there are more fields than one: the numbers are some of them.
+        only = lambda A: A if isinstance(A, Row | Nonlinear) or len(names) > 1 else Row((names[0],), (A,))
+        return [replace(s, operator=only(operator)) for s, operator in zip(statements, made)]
     for statement in statements:
         if not isinstance(statement.operator, Row | Nonlinear) and len(names) > 1:
             raise ValueError(
@@ -88,3 +93,12 @@ def for_fields(statements: Sequence[Any], names: Sequence[str]) -> list[Any]:
 def fields_of(operators: Sequence[Operator]) -> tuple[str, ...]:
     """The names of all fields, in the order of their appearance."""
     return names_in(list(operators))
+
+
+def order_of(name: str, operators: Sequence[Operator]) -> int:
+    """The highest order of derivatives of a field in operators; −1 if none contains it."""
+    rows = [
+        row for operator in operators for row in (operator.rows if isinstance(operator, Nonlinear) else (operator,))
+    ]
+    parts = [part for row in rows if isinstance(row, Row) for key, part in zip(row.names, row.operators) if key == name]
+    return max((part.order for part in parts), default=-1)

@@ -12,8 +12,12 @@ import numpy as np
 
 from ..compilation import array_of
 from ..domain import Domain
-from ..operators.coefficients import AbstractCoefficient, Parameter, is_number
+from ..equations import Nonlinear
+from ..equations.terms import added, as_term
+from ..operators import Operator
+from ..operators.coefficients import AbstractCoefficient, Parameter, is_number, parameters_of
 from ..operators.hidden import reached
+from ..operators.offset import with_offset
 
 Function = Callable[[jax.Array], Any]
 
@@ -31,9 +35,9 @@ FAILURES = (
 )
 
 
-KNOWN = (
-    "The right-hand side is known data. Put an unknown number into the operator, on the left: "
-    "k * Laplacian(x), or Coefficient(lambda q, k: …, k) * identity."
+HIDDEN = (
+    "There it could not be learned: write k * Coefficient(shape), or Coefficient(lambda q, k: …, k), with the unknown "
+    "numbers after the point."
 )
 
 
@@ -46,10 +50,8 @@ def read_function(value: Any, what: str, domain: Domain) -> Function:
         return lambda q: jnp.asarray(number)
     if not callable(value):
         raise TypeError(f"{what} needs a function of the point q, or a number: got {value!r}.")
-    if isinstance(value, AbstractCoefficient):
-        raise TypeError(f"{what} needs a function of the point q, or a number: got {value!r}. {KNOWN}")
-    if reached(value, Parameter):
-        raise TypeError(f"{what} uses a Parameter. {KNOWN}")
+    if not isinstance(value, AbstractCoefficient) and reached(value, Parameter):
+        raise TypeError(f"{what} uses a Parameter from outside. {HIDDEN}")
     check_at_a_point(value, what, domain)
     return value
 
@@ -94,3 +96,13 @@ def show_point(q: np.ndarray) -> str:
 def _first_line(error: BaseException) -> str:
     line = (str(error).splitlines() or [""])[0]
     return f"{type(error).__name__}: {line.rstrip('.')}."
+
+
+def split(operator: Operator, value: Any) -> tuple[Operator, Any]:
+    """`A u = f` with an `f` that contains unknown numbers, as `A u − f = 0`."""
+    if not isinstance(value, AbstractCoefficient) or not parameters_of(value):
+        return operator, value
+    if isinstance(operator, Nonlinear):
+        body = added(operator.body, -as_term(value))
+        return Nonlinear(operator.rows, body, f"{operator.text} - {value}"), 0.0
+    return with_offset(operator, -value), 0.0

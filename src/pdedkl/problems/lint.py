@@ -104,14 +104,16 @@ def _fields(problem: Any) -> Iterator[Finding]:
     inside = [s.operator for s in problem.statements if s.budget == "source"]
     if len(problem.fields) <= 1:
         return
-    free = [name for name in problem.fields if name not in names_in(inside)]
+    # An initial state, say, is in a condition together with another field.
+    rows = [s.operator for s in problem.statements if len(names_in(s.operator)) > 1]
+    free = [name for name in problem.fields if name not in names_in([*inside, *rows])]
     if free:
         yield Finding("fields", f"No equation contains {', '.join(free)}: give one, or leave it out.", fatal=True)
-    elif len(problem.fields) > len(inside):
+    elif problem.unknown_functions and not any(s.measured for s in problem.statements):
         yield Finding(
             "fields",
-            f"There are {len(problem.fields)} fields, {', '.join(problem.fields)}, and {len(inside)} equations: "
-            f"{problem.fields[-1]} may be free. Give as many equations as fields.",
+            f"There are {len(problem.fields)} fields, {', '.join(problem.fields)}, and {len(inside)} equations. Give "
+            "measurements that determine what is unknown, Sensors(u, points, values), or as many equations as fields.",
         )
 
 

@@ -13,7 +13,7 @@ from ..checking.design import Design, designed
 from ..checking.refine import CANDIDATES_PER_POINT, MOST_CANDIDATES, PLACES, most_telling
 from ..domain import Domain
 from ..equations import Equation, as_operator, plain
-from ..equations.nonlinear import as_fields
+from ..equations.nonlinear import as_fields, numbers_of
 from ..inference.memory import check_points_fit
 from ..observations import Observation, _check_operator_at
 from ..operators import Operator, identity, parameters_of
@@ -22,8 +22,8 @@ from ..regions import Region
 from ..sampling import check_count, check_sampler, draw, shares
 from ..shown import Rows, Shown
 from .conditions import Condition, Statement
-from .equations import fields_of, for_fields, read_equations
-from .functions import FAILURES, check_at_a_point, evaluate, finite_values, read_function
+from .equations import fields_of, for_fields, order_of, read_equations
+from .functions import FAILURES, check_at_a_point, evaluate, finite_values, read_function, split
 from .lint import NAMES, Finding, ProblemWarning, findings, in_free_space
 from .merging import Row, merged, with_noise
 from .verification import Verification, verify
@@ -149,8 +149,9 @@ class Problem(Shown):
                     "A problem needs an operator with its source, or equations: Problem(domain, equations=[…])."
                 )
             _check_operator(self.operator, self.domain)
-            source = read_function(self.source, "The source", self.domain)
-            return [Statement("source", self.operator, self.domain.interior, source)]
+            operator, source = split(self.operator, self.source)
+            source = read_function(source, "The source", self.domain)
+            return [Statement("source", operator, self.domain.interior, source)]
         if self.operator is not None or self.source is not None:
             raise TypeError("Give either an operator with its source or equations: a source is part of an equation.")
         found = read_equations(self.equations, self.domain)
@@ -261,7 +262,8 @@ class Problem(Shown):
         - `posterior`: a `Posterior` of this problem. Its kernel is not trained again.
         - `n`: how many points.
         - `seed`: the seed of the candidates.
-        - `goal`: what is to become known: an unknown number, as a `Parameter` or by name, or `u` at a point.
+        - `goal`: what is to become known: an unknown number, as a `Parameter` or by name; `u` at a point; or an
+          `Integral` over all coordinates.
         - `noise`: the standard deviation of the new measurements; by default that of the sensors in the data.
 
         **Returns:** a tuple of `Observation`s; with a `goal` a `Design`, with points and the expected standard
@@ -347,6 +349,20 @@ class Problem(Shown):
         if self._found is None:
             self._set("_found", tuple(findings(self)))
         return tuple(finding for finding in self._found or () if finding.name not in self.silenced)
+
+    @property
+    def unknown_functions(self) -> tuple[str, ...]:
+        """The fields that only measurements can determine: there are as many as there are more fields than equations.
+
+        They are those of the lowest order in the equations, such as a source or a conductivity. So are unknown numbers
+        of nonlinear equations, as functions of no coordinate.
+        """
+        inside = [s.operator for s in self.statements if s.budget == "source"]
+        count = max(len(self.fields) - len(inside), 0) if len(self.fields) > 1 else 0
+        alone = {name for s in self.statements if len(names := fields_of([s.operator])) == 1 for name in names}
+        rank = lambda name: (order_of(name, inside), name in alone)
+        numbers = [f"{one.name}()" for one in numbers_of([s.operator for s in self.statements])]
+        return (*sorted(self.fields, key=rank)[:count], *numbers)
 
     @property
     def in_free_space(self) -> bool:

@@ -11,13 +11,14 @@ from ..domain import Coordinates
 from ..embeddings import MLP, LatentJet, Normalisation
 from ..inference import Posterior
 from ..inference.calibration import Calibration, Probes
+from ..inference.engines import FEW_TERMS, Stacked, integral_of
 from ..inference.estimates import unknowns_of
 from ..inference.iterative import Iterative
 from ..inference.solver import Factorised, Solver
 from ..kernels import BaseKernel, Component, Kernel
 from ..model import ENGINES, Model
 from ..observations import Observation, _check_operator_at
-from ..operators import Diffusion, Directional, Divergence, Partial, Shift
+from ..operators import Diffusion, Directional, Divergence, Integral, Partial, Shift
 from ..operators.base import Sum
 from ..operators.coefficients import Entries
 from ..operators.normals import OutwardNormal
@@ -54,6 +55,8 @@ def _problem_of(made: Any) -> str | None:
             return _normal(made)
         case Shift() if made.move.shape != (made.x.dim,):
             return f"a move of shape {made.move.shape} of points with {made.x.dim} coordinates"
+        case Integral() if made.nodes.shape != (made.weights.shape[0], len(made.indices)):
+            return f"{made.weights.shape[0]} weights for nodes of shape {made.nodes.shape}"
         case Diffusion() | Divergence():
             return _tensor(made.a, len(made.x))
         case Sum(terms=()) | MLP(layers=()) | Kernel(components=()):
@@ -62,7 +65,7 @@ def _problem_of(made: Any) -> str | None:
             return f"{made.centre.shape[0]} coordinates for the layout {made.layout}"
         case Normalisation() if made.names and len(made.names) != made.centre.shape[0]:
             return f"{made.centre.shape[0]} coordinates with the names {made.names}"
-        case BaseKernel() if len(made.groups) != made.log_variance.shape[0] or not all(made.groups):
+        case BaseKernel() if len(made.groups) != made.log_variance.shape[0] or not made.groups:
             return f"{made.log_variance.shape[0]} variances for the groups {made.groups}"
         case Calibration():
             return _calibration(made)
@@ -211,8 +214,12 @@ def _check_jets(posterior: Posterior) -> None:
         raise MisfitError(f"{len(posterior.observations)} observations have {len(posterior.sections)} lists of jets")
     for item, jets in zip(posterior.observations, posterior.sections):
         terms = len(item.operator.local_terms())
-        each = [(len(item), width) for width in widths]
-        if (shapes := _shapes(jets)) != (wanted := each if terms == 1 else [[shape] * terms for shape in each]):
+        each: list[Any] = [(len(item), width) for width in widths]
+        if terms > FEW_TERMS or integral_of(item.operator) is not None:
+            each = [(len(item), terms, width) for width in widths]
+        elif terms > 1:
+            each = [[shape] * terms for shape in each]
+        if (shapes := _shapes(jets)) != (wanted := each):
             raise MisfitError(f"the jets of observation {item.name!r} need shapes {wanted} and have {shapes}")
 
 
@@ -220,6 +227,8 @@ def _shapes(jets: Any) -> Any:
     """The shapes of jets in tuples; `None` for anything else in their place."""
     if isinstance(jets, tuple):
         return [_shapes(part) for part in jets]
+    if isinstance(jets, Stacked):
+        jets = jets.jets
     return jets.z.shape if isinstance(jets, LatentJet) else None
 
 

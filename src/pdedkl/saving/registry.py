@@ -23,6 +23,7 @@ from ..embeddings import (
 from ..equations.numbers import Number, Powered, Slope, Worked
 from ..inference import Posterior
 from ..inference.calibration import Calibration, Probes
+from ..inference.engines import Stacked
 from ..inference.estimates import Estimates
 from ..inference.iterative import Iterative, Preconditioner
 from ..inference.solver import Factorised
@@ -34,7 +35,9 @@ from ..observations import Learned, Observation
 from ..operators.base import Composed, Identity, Scaled, Sum
 from ..operators.coefficients import Coefficient, Constant, Entries, Parameter, Product
 from ..operators.derivatives import Diffusion, Directional, Divergence, Laplacian, Partial
+from ..operators.integrals import Integral
 from ..operators.normals import GivenNormals, OutwardNormal
+from ..operators.offset import Offset
 from ..operators.priors import LogNormal, Normal, Uniform
 from ..operators.rows import Row
 from ..operators.shift import Shift
@@ -71,6 +74,7 @@ _CLASSES: dict[str, type] = {
     "given-normals": GivenNormals,
     "identity": Identity,
     "identity-embedding": IdentityEmbedding,
+    "integral": Integral,
     "invariants": Invariants,
     "iterative": Iterative,
     "iteration": Iteration,
@@ -89,6 +93,7 @@ _CLASSES: dict[str, type] = {
     "normalisation": Normalisation,
     "number": Number,
     "observation": Observation,
+    "offset": Offset,
     "outward-normal": OutwardNormal,
     "parameter": Parameter,
     "partial": Partial,
@@ -104,6 +109,7 @@ _CLASSES: dict[str, type] = {
     "scaled": Scaled,
     "shift": Shift,
     "slope": Slope,
+    "stacked": Stacked,
     "squared-exponential": SquaredExponential,
     "step": Step,
     "sum": Sum,

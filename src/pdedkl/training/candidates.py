@@ -94,7 +94,7 @@ CANDIDATES: tuple[Kind, ...] = (
     Kind(
         SHARED,
         "A process that enters all fields, with learned weights, beside those of each field: fields that are alike.",
-        lambda search: len(search.fields) > 1 and search.errors_are_left,
+        lambda search: search.are_alike and search.errors_are_left,
         lambda search: search.shared(),
     ),
     Kind(

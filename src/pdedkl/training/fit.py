@@ -24,7 +24,7 @@ from ..inference.built_in import not_built_in
 from ..inference.conditioning import MATRICES
 from ..inference.estimates import prior_spreads, with_estimates
 from ..inference.iterative import chosen_solver
-from ..inference.linearising import is_nonlinear
+from ..inference.linearising import is_nonlinear, with_numbers_as_fields
 from ..inference.memory import fits, most_that_fit
 from ..kernels import Kernel, Profile
 from ..means import ConstantMean, Mean, NetworkMean, ZeroMean
@@ -35,6 +35,7 @@ from ..scales import about, constant_part, data_scales, signal_variance, with_to
 from ..shown import Rows, Shown, listed, over
 from .curvature import settled
 from .curvature import widened as numbers_widened
+from .freed import trained_again
 from .interactions import sets_of
 from .journal import Journal, digest_of, fingerprint, recorded
 from .judging import Options
@@ -321,6 +322,7 @@ def fit(
         )
     check_in_domain(domain, given)
     if is_nonlinear(given):
+        given = with_numbers_as_fields(given)
         if validation is not None or mean is not None:
             raise ValueError("Nonlinear equations take no `validation` and no `mean`: leave them out.")
         chosen: dict[str, Any] = {
@@ -341,7 +343,7 @@ def fit(
         key = "" if checkpoint is None else fingerprint(given, **chosen, box=box, continuation=continuation)
         steps = steps._replace(checkpoint=checkpoint, checkpoint_every=checkpoint_every, fingerprint=key)
         posterior = solved(partial(fit, **chosen, progress=False), problem, domain, given, steps)
-        say_how_it_ended(posterior)
+        say_how_it_ended(posterior, bool(getattr(problem, "unknown_functions", ())))
         return posterior
     if continuation:
         raise ValueError("`continuation` is for nonlinear equations, and this one is linear: leave it out.")
@@ -375,6 +377,7 @@ def fit(
         walls=known_zeros,
         start=None if start is None else digest_of(start if isinstance(start, Kernel) else start.model),
     )
+    functions = getattr(problem, "unknown_functions", ())
     make_room()
     journal = Journal(checkpoint, key, checkpoint_every, plan)
     with display(progress) as shown:
@@ -393,6 +396,9 @@ def fit(
                 of_zero_mean = isinstance(mean, ZeroMean)
                 run = Default(domain, part, options, trainer, walls, problem if of_zero_mean else None, start)
             best, covariance = run.run(), None
+            if recipe == "default" and functions and not trainer.ended():
+                again = trained_again(trainer, "unknown functions", best.trained.model, part, functions)
+                best = best if again is None else replace(best, trained=again)
             if recipe == "default" and best.trained.objective.unknown and not trainer.ended():
                 found_numbers = settled(best.trained, trainer.stopped)
                 best = replace(best, trained=found_numbers.trained)
@@ -413,7 +419,9 @@ def fit(
         new_values = getattr(problem, "fresh", None)
         known = new_values(CALIBRATING_POINTS, seed=seed, purpose="calibration") if new_values else ()
         known = not_built_in(trained.kernel, known)
-        posterior = posterior.calibrated(known, narrow=not open_questions)
+        # Fresh values of an equation say nothing of an unknown function in it.
+        narrow = not open_questions and not functions
+        posterior = posterior.calibrated(known, narrow=narrow)
     if hasattr(problem, "fresh"):
         posterior = replace(posterior, verdict=check(posterior, problem, seed=seed, open_questions=open_questions))
     else:
@@ -439,16 +447,19 @@ def fit(
         sets=sets_of(trained.kernel),
     )
     posterior = replace(posterior, training=report)
-    say_how_it_ended(posterior)
+    say_how_it_ended(posterior, bool(functions))
     return posterior
 
 
-def say_how_it_ended(posterior: Posterior) -> None:
-    """Warn if the result is not what its error bars say, or if it is poor; with what to do."""
+def say_how_it_ended(posterior: Posterior, unknown: bool = False) -> None:
+    """Warn if the result is not what its error bars say, or if it is poor; with what to do.
+
+    Where a function is `unknown`, values of the equation are not predicted from each other.
+    """
     verdict, left_out = posterior.verdict, posterior.training.left_out
     texts = [verdict.headline(), *verdict.reasons, verdict.advice] if not verdict.calibrated else list(verdict.reasons)
     noise = noise_of_measurements(posterior)
-    if left_out > POOR and not left_out < 2 * noise:
+    if left_out > POOR and not left_out < 2 * noise and not unknown:
         texts.append(f"Values that are left out are predicted with an error of {left_out:.0%} only: add points.")
     if texts:
         warnings.warn(" ".join(text for text in texts if text), FitWarning, stacklevel=4)

@@ -133,7 +133,7 @@ class Newton:
         """Iterations that condition a trained model, until the solution stays as it is."""
         found, before = Iterate(start, None, np.inf, np.inf), np.inf
         for number in range(MOST):
-            data = _as_trained(linear_at(self.data, found.values), model)
+            data = self.linear_as_trained(found.values, model)
             if (made := self.step(f"{phase} {number + 1}", found.values, model, data, changed=number == 0)) is None:
                 return found._replace(change=np.inf)
             found = made
@@ -143,6 +143,10 @@ class Newton:
             if found.change < CONVERGED or stalled or self.trainer.stopped():
                 break
         return found
+
+    def linear_as_trained(self, values: Values, model: Model) -> tuple[Observation, ...]:
+        """The data linearised at values of their rows, as the model was trained on them."""
+        return _as_trained(linear_at(self.data, values), model)
 
     def weighted_as(self, trained: Posterior) -> None:
         """Take the weights that training gave to values which may be far off."""

@@ -28,7 +28,7 @@ from ..checking.determined import undetermined
 from ..domain import Domain
 from ..ending import OUT_OF_TIME
 from ..equations import with_numbers
-from ..equations.nonlinear import as_fields
+from ..equations.nonlinear import as_fields, is_number_field, numbers_of
 from ..equations.numbers import numbers_in
 from ..inference import Posterior
 from ..inference.built_in import not_built_in
@@ -47,8 +47,10 @@ from ..kernels import Kernel
 from ..observations import Observation
 from ..operators.rows import names_in
 from ..scales import with_tolerance
+from .freed import trained_again
 from .journal import Journal, digest_of
 from .marching import marched, open_end
+from .measured import from_measurements
 from .monitor import Callback, Monitor, display
 from .newton import FAR, Iteration, Newton
 from .phases import Trainer
@@ -89,9 +91,12 @@ def _solved(
     fit_linear: Callable[..., Posterior], problem: Any, domain: Domain, data: Sequence[Observation], steps: Steps
 ) -> Posterior:
     begin = time.monotonic()
-    values = _started(steps.start, with_tolerance(data), names_in([item.operator for item in data]))
+    names, functions = names_in([item.operator for item in data]), getattr(problem, "unknown_functions", ())
+    functions = functions or tuple(name for name in names if is_number_field(name))
+    measured = steps.start is None and bool(functions)
+    start = None if measured else _started(steps.start, with_tolerance(data), names)
     # Looks are phases of this journal, and each training has a file of its own. What is between them is computed anew.
-    journal = Journal(steps.checkpoint, digest_of((steps.fingerprint, values)), steps.checkpoint_every)
+    journal = Journal(steps.checkpoint, digest_of((steps.fingerprint, start)), steps.checkpoint_every)
     monitor = Monitor(callbacks=tuple(steps.callbacks), past=journal.past, allowed=steps.seconds)
     journal.log = monitor.log
     trainer = Trainer(journal, monitor)
@@ -99,6 +104,8 @@ def _solved(
     newton, before_this_process = make(data), journal.past.seconds
     history: list[Iteration] = []
     with monitor.interruptible():
+        values = start or from_measurements(domain, newton.data, names, trainer)
+        values = values or _started(steps.start, newton.data, names)
         for numbers in stages(data, steps.continuation):
             name = ", ".join(f"{key} = {value:g}" for key, value in numbers.items())
             easier = make(with_numbers(tuple(data), numbers), name=name)
@@ -138,6 +145,15 @@ def _solved(
         found = newton.converge(trained.model, before)
         if newton.moved(before, found.values) < MOVED or trainer.ended() or (left is not None and left <= 1.0):
             break
+    for _ in range(TRAININGS if functions else 0):
+        assert found.posterior is not None
+        before, model = found.values, found.posterior.model
+        linear = newton.linear_as_trained(before, model)
+        if (again := trained_again(trainer, "unknown functions", model, linear, functions)) is None:
+            break
+        found = newton.converge(again.model, before)
+        if found.posterior is None or newton.moved(before, found.values) < MOVED or trainer.ended():
+            break
     converged = found.change < FAR
     if converged and not isinstance(problem, Domain) and not trainer.ended():
         found = newton.polished(found, problem.fresh(FRESH_TO_CHOOSE, seed=steps.seed))
@@ -153,7 +169,8 @@ def _solved(
         seconds=before_this_process + time.monotonic() - begin,
         stopped=monitor.stopped,
     )
-    return judged(replace(found.posterior, training=training), problem, steps)
+    model = found.posterior.model.with_numbers(numbers_of([item.operator for item in data]))
+    return judged(replace(found.posterior, model=model, training=training), problem, steps)
 
 
 def judged(posterior: Posterior, problem: Any, steps: Steps) -> Posterior:
@@ -166,7 +183,9 @@ def judged(posterior: Posterior, problem: Any, steps: Steps) -> Posterior:
     open_questions = undetermined(around, posterior.observations, posterior.model.kernel.zero_at)
     if steps.calibrate:
         fresh = not_built_in(posterior.model.kernel, around.fresh(FRESH, seed=steps.seed, purpose="calibration"))
-        posterior = posterior.calibrated(fresh, narrow=not open_questions)
+        # Fresh residuals say nothing of an unknown function: `u` follows it so that the equation holds.
+        narrow = not open_questions and not around.unknown_functions
+        posterior = posterior.calibrated(fresh, narrow=narrow)
     return replace(posterior, verdict=check(posterior, around, seed=steps.seed, open_questions=open_questions))
 
 

@@ -76,13 +76,15 @@ LOG_NOISE_SPREAD = 3.0
 
 def trainable(model: Model) -> Any:
     """A tree of booleans: true for arrays that training may change. The domain's bounds are arrays too, but fixed."""
+    held = lambda node: isinstance(node, Component) and node.held
+    is_fixed = lambda node: isinstance(node, Normalisation | Parameter) or held(node)
 
     def mark(node: Any) -> Any:
-        if isinstance(node, Normalisation):
+        if is_fixed(node):
             return jax.tree.map(lambda _: False, node)
         return eqx.is_inexact_array(node)
 
-    return jax.tree.map(mark, model, is_leaf=lambda node: isinstance(node, Normalisation))
+    return jax.tree.map(mark, model, is_leaf=is_fixed)
 
 
 def weights_of(model: Model) -> Any:
@@ -97,7 +99,10 @@ def weights_of(model: Model) -> Any:
 
 
 class Objective(eqx.Module):
-    """The objective of one model on one set of observations; `prior_strength` is `γ`."""
+    """The objective of one model on one set of observations; `prior_strength` is `γ`.
+
+    `given` are the numbers of the observations `y₀`; by default those that are all zero or all the same.
+    """
 
     template: Model
     observations: tuple[Observation, ...]
@@ -116,12 +121,14 @@ class Objective(eqx.Module):
         observations: Sequence[Observation],
         prior_strength: float = 0.1,
         kernel_priors: bool = True,
+        given: Sequence[int] | None = None,
     ) -> None:
         self.template = model
-        first = conditions(observations)
+        first = conditions(observations) if given is None else list(given)
         others = [i for i in range(len(observations)) if i not in first]
         self.alike = len(first) if others else 0
-        self.given = self.alike if may_be_noise([observations[i] for i in others], observations) else 0
+        noisy = given is not None or may_be_noise([observations[i] for i in others], observations)
+        self.given = self.alike if noisy else 0
         self.observations = tuple(observations[i] for i in (*first, *others))
         scales = data_scales(observations)
         self.noise_floor = {name: jnp.log(NOISE_FLOOR * scales[name]) for name in model.log_noise}
@@ -227,7 +234,7 @@ class Objective(eqx.Module):
         total = jnp.zeros(())
         if not self.kernel_priors:
             return total
-        for component in model.kernel.components:
+        for component in [one for one in model.kernel.components if not one.held]:
             usual = _usual_log_lengthscale(component)
             total += 0.5 * jnp.sum(((component.log_lengthscale - usual) / LOG_LENGTHSCALE_SPREAD) ** 2)
             sizes = component.base.log_variance

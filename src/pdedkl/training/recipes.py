@@ -32,7 +32,7 @@ from ..kernels import Kernel, Profile, SquaredExponential
 from ..model import Model
 from ..observations import Observation
 from ..operators import Vanishing
-from ..operators.rows import names_in, value_of
+from ..operators.rows import coordinates_of, names_in, value_of
 from ..scales import may_be_noise, signal_variance, size_of_field
 from . import starts
 from .candidates import (
@@ -193,6 +193,12 @@ class Default:
         """Whether directions may differ from the inputs. With several fields that has to be worth its time."""
         worth_it = not self.fields or self.domain.dim > starts.DIRECTIONS_PER_GROUP or self.errors_are_left
         return (self.domain.dim > 1 and worth_it) or not self.free
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether there are several fields that may have something in common; unknown functions have nothing."""
+        everywhere = all(coordinates_of(name, self.domain.layout) is None for name in self.fields)
+        return len(self.fields) > 1 and everywhere and not getattr(self.problem, "unknown_functions", ())
 
     @property
     def errors_are_left(self) -> bool:
@@ -587,6 +593,9 @@ def of_each(
     for name in fields:
         size = np.log((size_of_field(name, observations) ** 2 or overall) / overall)
         own = build(name).of(name)
+        if own.components[0].held:
+            parts.append(own)
+            continue
         where = lambda k: [part.base.log_variance for part in k.components]
         parts.append(eqx.tree_at(where, own, [sizes + size for sizes in where(own)]))
     return Kernel(tuple(part for own in parts for part in own.components))
