@@ -176,6 +176,14 @@ class Objective(eqx.Module):
         _, others, _ = self._parts(eqx.tree_at(lambda m: m.log_noise, model, low))
         return np.concatenate([x[: self.weight_count], _flat(others)])
 
+    def with_tolerances(self, x: np.ndarray, factor: float) -> tuple[Objective, np.ndarray]:
+        """The objective and parameters whose exact values have this multiple of their noise, and of its floor."""
+        moved = lambda levels: {k: v + np.log(factor) if k in self.noise_ceiling else v for k, v in levels.items()}
+        other = eqx.tree_at(lambda o: o.noise_floor, self, moved(self.noise_floor))
+        model = self._unbounded(x)
+        _, others, _ = self._parts(model.with_noise(moved(model.log_noise)))
+        return other, np.concatenate([x[: self.weight_count], _flat(others)])
+
     def _unbounded(self, x: Vector) -> Model:
         """The model with noise levels as they are in `x`."""
         weights, others, fixed = self._parts()
