@@ -200,9 +200,7 @@ def _stated(problem: Any) -> Rows:
     ]
 
 
-def _left_open(
-    domain: Domain, stated: Rows, places: np.ndarray, dense: bool = True, most: float = VAST
-) -> list[str]:
+def _left_open(domain: Domain, stated: Rows, places: np.ndarray, dense: bool = True, most: float = VAST) -> list[str]:
     """What the plain kernel finds: at most one sentence.
 
     If the rows are not dense, much may be left because they are few. So they are compared with as many on the faces.

@@ -75,7 +75,10 @@ class BaseKernel(eqx.Module):
         sizes: dict[int, list[int]] = {}
         for number, group in enumerate(self.groups):
             sizes.setdefault(len(group), []).append(number)
-        return [(np.asarray(numbers), np.asarray([self.groups[i] for i in numbers], dtype=int)) for numbers in sizes.values()]
+        return [
+            (np.asarray(numbers), np.asarray([self.groups[i] for i in numbers], dtype=int))
+            for numbers in sizes.values()
+        ]
 
 
 class Component(Shown, eqx.Module):

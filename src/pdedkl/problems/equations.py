@@ -97,6 +97,8 @@ def fields_of(operators: Sequence[Operator]) -> tuple[str, ...]:
 
 def order_of(name: str, operators: Sequence[Operator]) -> int:
     """The highest order of derivatives of a field in operators; −1 if none contains it."""
-    rows = [row for operator in operators for row in (operator.rows if isinstance(operator, Nonlinear) else (operator,))]
+    rows = [
+        row for operator in operators for row in (operator.rows if isinstance(operator, Nonlinear) else (operator,))
+    ]
     parts = [part for row in rows if isinstance(row, Row) for key, part in zip(row.names, row.operators) if key == name]
     return max((part.order for part in parts), default=-1)

@@ -36,7 +36,9 @@ def freed(model: Model, functions: Sequence[str]) -> Model:
             return part
         where = lambda c: (c.base.log_variance, c.log_lengthscale)
         variance, lengthscale = where(part)
-        return eqx.tree_at(where, part, (variance + np.log(WIDE), lengthscale - np.log(WAVES) / len(lengthscale))).hold()
+        return eqx.tree_at(
+            where, part, (variance + np.log(WIDE), lengthscale - np.log(WAVES) / len(lengthscale))
+        ).hold()
 
     return eqx.tree_at(lambda m: m.kernel, model, Kernel(tuple(map(wide, model.kernel.components))))
 
