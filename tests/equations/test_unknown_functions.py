@@ -36,7 +36,7 @@ def darcy():
     a, (grid, u) = pk.unknown("a", positive=True), potential()
     rng = np.random.default_rng(3)
     at = rng.uniform(size=(24, 1))
-    values = np.interp(at[:, 0], grid, u) + 0.01 * np.std(u) * rng.normal(size=30)
+    values = np.interp(at[:, 0], grid, u) + 0.01 * np.std(u) * rng.normal(size=24)
     conditions = [pk.Dirichlet(U, on=LINE.boundary(Z), value=0.0), pk.Sensors(U, at, values)]
     equation = pk.D(Z) @ (a * (pk.D(Z) @ U)) == -4.0
     problem = pk.Problem(LINE, equations=[equation], conditions=conditions, points=pk.Points(source=24, boundary=2))
@@ -121,13 +121,13 @@ def test_a_number_is_a_constant_of_variance_one_that_training_leaves():
 
 def test_a_linear_source_is_found_from_values_of_u():
     s, rng = pk.unknown("s"), np.random.default_rng(0)
-    at = rng.uniform(size=(40, 1))
-    values = np.sin(3 * at[:, 0]) + 1e-3 * rng.normal(size=40)
+    at = rng.uniform(size=(20, 1))
+    values = np.sin(3 * at[:, 0]) + 1e-3 * rng.normal(size=20)
     problem = pk.Problem(
         LINE,
         equations=[pk.D(Z, Z) @ U - s == 0.0],
         conditions=[pk.Sensors(U, at, values, noise=1e-3)],
-        points=pk.Points(source=40),
+        points=pk.Points(source=20),
     )
     assert problem.unknown_functions == ("s",)
     posterior = pk.fit(problem, problem.sample(), model="gp", profile=pk.SquaredExponential(), progress=False)
