@@ -2,7 +2,8 @@
 
 Three tables. In the first each cell is one `fit`, in a process of its own, beside the same fit with the numbers known.
 In the second a cell is ten data sets of one small problem, with new sensors and new noise: do 95 % intervals hold the
-truth 19 times of 20, by Laplace's approximation and by profiles? In the third each cell is one fit of a problem with an unknown function. Called again, it goes on.
+truth 19 times of 20, by Laplace's approximation and by profiles? In the third each cell is one fit of a problem with an
+unknown function. Called again, it goes on.
 """
 
 from __future__ import annotations
@@ -533,9 +534,9 @@ def page(rows: list[dict]) -> str:
             )
     lines += [
         "",
-        "Unknown functions, plain kernels: the relative error of the function over the domain, the one that is claimed,",
-        "and how much of it is in its 95 % intervals (85 to 99 % wanted). On the line, and there only, `u` was computed",
-        "from the conductivity; in the plane `u` was chosen, and the source made to fit.",
+        "Unknown functions, plain kernels: the relative error of the function over the domain, the one that is",
+        "claimed, and how much of it is in its 95 % intervals (85 to 99 % wanted). On the line `u` was computed from",
+        "the conductivity; in the plane `u` was chosen, and the source made to fit.",
         "",
         "| problem | seed | error | claimed | covers | root mean square z | verdict | kernel | seconds |",
         "|---|---|---|---|---|---|---|---|---|",

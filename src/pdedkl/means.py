@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from .domain import Domain
 from .embeddings import Embedding, Normalisation, push_forward
 from .operators import Operator, Vanishing, identity
-from .operators.base import translated
+from .operators.base import Place, translated
 from .operators.coefficients import refuse_hidden_parameters
 
 # Points whose jets go through a network at once.
@@ -168,12 +168,16 @@ class NetworkMean(Mean):
         def at(q: Array) -> Array:
             total = jnp.zeros(())
             for move, local in operator.local_terms():
-                inner = local
+                here, inner, shift = q, local, None
+                if isinstance(move, Place):
+                    here = move(q)
+                elif move is not None:
+                    shift = move
                 if self.multiplier is not None:
                     factor = self.multiplier * identity
-                    inner = local @ (factor if move is None else translated(factor, move))
-                place = q if move is None else q + move
-                jet = push_forward(inner.symbol(q), self.network, self.normalisation, place)
+                    inner = local @ (factor if shift is None else translated(factor, shift))
+                place = here if shift is None else here + shift
+                jet = push_forward(inner.symbol(here), self.network, self.normalisation, place)
                 total += (0.0 if jet.c is None else jet.c * jet.z[0]) + (0.0 if jet.drift is None else jet.drift[0])
             return self.size * total
 

@@ -70,7 +70,7 @@ class Observation(Shown, eqx.Module):
 
     **Arguments:**
 
-    - `operator`: the operator `A`; `identity` for values of `u` itself; or a row of several fields, `D(x) @ u + p`; or a
+    - `operator`: the operator `A`; `identity` for values of `u` itself; a row of several fields, `D(x) @ u + p`; or a
       term that is not linear, such as `u * (D(x) @ u)`, for `fit`.
     - `points`: an array of shape `(n, d)`, all coordinates of the domain in their order; `None` for an `Integral` over
       all of them.

@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtri
 
-from ..inference.estimates import prior_spreads, unknowns_of, with_estimates
 from ..equations.nonlinear import centre_of, spread_of_number
+from ..inference.estimates import prior_spreads, unknowns_of, with_estimates
 from ..operators import Parameter
 from ..operators.priors import Support, told
 from ..operators.rows import value_of

@@ -63,7 +63,7 @@ class Stacked(eqx.Module):
         return self.jets.nothing
 
     def of_terms(self) -> tuple[LatentJet, ...]:
-        return tuple(jax.tree.map(lambda leaf: leaf[:, k], self.jets) for k in range(self.shape[1]))
+        return tuple(jax.tree.map(lambda leaf, k=k: leaf[:, k], self.jets) for k in range(self.shape[1]))
 
     def flat(self) -> LatentJet:
         """All jets one after the other, those of the first row first."""

@@ -1,8 +1,8 @@
 """Predictions of terms that are not linear in the fields, such as a positive function or a flux.
 
-A term `F(q, ℓ_1, …, ℓ_k)` of rows `ℓ = L u` is a known function of normal variables. Of one row, as in `a = exp(log_a)`,
-mean and variance are integrals by Gauss–Hermite quadrature, and quantiles are those of the row seen through `F`, which
-is monotone. Of several rows, as in `a ∂u/∂x`, it is linearised at their means.
+A term `F(q, ℓ_1, …, ℓ_k)` of rows `ℓ = L u` is a known function of normal variables. Of one row, as in
+`a = exp(log_a)`, mean and variance are integrals by Gauss–Hermite quadrature, and quantiles are those of the row seen
+through `F`, which is monotone. Of several rows, as in `a ∂u/∂x`, it is linearised at their means.
 """
 
 from __future__ import annotations

@@ -108,6 +108,11 @@ class Operator(OnlyLinear, eqx.Module):
         return ((None, self),)
 
     @property
+    def acts_last(self) -> bool:
+        """Whether no operator can act on the result, as on that of an integral."""
+        return False
+
+    @property
     def local(self) -> bool:
         """Whether `(A u)(q)` depends only on `u` near `q`."""
         return all(move is None for move, _ in self.local_terms())
@@ -324,6 +329,8 @@ class Composed(Operator):
             for r, inner in self.inner.local_terms():
                 if s is None:
                     found.append((r, compose(outer, inner)))
+                elif isinstance(s, Place) or isinstance(r, Place):
+                    raise ValueError(f"An integral is of a local operator: got {self}.")
                 else:
                     found.append((s if r is None else s + r, compose(outer, _Translated(inner, s))))
         return tuple(found)
@@ -392,7 +399,7 @@ def compose(outer: Operator, inner: Operator) -> Operator:
         return inner
     if isinstance(inner, Identity):
         return outer
-    if any(isinstance(move, Place) for move, _ in inner.local_terms()):
+    if any(part.acts_last for part in (inner.terms if isinstance(inner, Sum) else (inner,))):
         raise ValueError(f"An integral acts last: got {outer} of {inner}. Write the operator inside of it.")
     return outer.after(inner) or with_distinct_names(Composed(outer, inner))
 

@@ -1,14 +1,13 @@
 """Integrals and means over parts of a domain, as operators.
 
-`(I A u)(q) = Σ_k w_k (A u)(q_k)`, where `q_k` is `q` with some of its coordinates at the node `k` of a quadrature. So an
-integral is a row like any other, with the sum of the covariances of its nodes: it can be observed, as by a flow meter,
-and predicted.
+`(I A u)(q) = Σ_k w_k (A u)(q_k)`, where `q_k` is `q` with some of its coordinates at the node `k` of a quadrature. So
+an integral is a row like any other, with the sum of the covariances of its nodes: it can be observed, as by a flow
+meter, and predicted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 import equinox as eqx
@@ -92,6 +91,10 @@ class Integral(Operator):
     @property
     def layout(self) -> Layout:
         return self.space
+
+    @property
+    def acts_last(self) -> bool:
+        return True
 
     @property
     def local(self) -> bool:
@@ -184,7 +187,9 @@ def _on_piece(
     lower, half = domain.lower, 0.5 * (domain.upper - domain.lower)
     axes = [lower[i] + half[i] * (1 + at) for i in free]
     grid = [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")] if axes else []
-    product = reduce(np.kron, [half[i] * weights for i in free], np.ones(1))
+    product: np.ndarray = np.ones(1)
+    for i in free:
+        product = np.kron(product, half[i] * weights)
     ends = [np.full(len(product), (lower if piece.side == "lower" else domain.upper)[i]) for i in fixed]
     return [*free, *fixed], np.stack([*grid, *ends], axis=1), product
 

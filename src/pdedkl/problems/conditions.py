@@ -17,7 +17,7 @@ from ..observations import Learned, _check_operator_at, _numbers, _read_noise
 from ..operators import Coefficient, D, Operator, Shift, identity
 from ..operators.coefficients import AbstractCoefficient
 from ..regions import Region
-from .equations import fields_of, less, on_row
+from .equations import fields_of, less, on_row, operator_of
 from .functions import FAILURES, Function, evaluate, read_function, split
 from .normals import normal_derivative
 
@@ -299,9 +299,10 @@ def _statement(
             raise TypeError(
                 f"The {label} has the unknown value {value}: say of which field it is, as in Initial(u, …)."
             )
-        left, row = applied(operator, row) if not isinstance(operator, Term) else operator, None
-        operator, value = left - value, 0.0
-    operator, known = on_row(operator, row, label)
+        operator, known = operator_of(applied(operator, row) - value)
+        value = 0.0
+    else:
+        operator, known = on_row(operator, row, label)
     operator, value = split(operator, value)
     if name is not None and fields_of([operator]):
         name = f"{name} of {', '.join(fields_of([operator]))}"

@@ -81,6 +81,7 @@ def _with_constant(data: Sequence[Observation], values: Values, of_one: Values, 
 
 def _relative(item: Observation, known: np.ndarray, values: np.ndarray) -> float:
     """The mean square of the residuals, relative to that of the largest term in what is known."""
+    assert isinstance(item.operator, Nonlinear)
     at = linearised(item.operator, np.asarray(item.points), values)
     target = np.asarray(item.values)
     terms = np.mean((np.asarray(at.slopes) * known) ** 2, axis=0)
