@@ -230,7 +230,7 @@ def test_a_network_goes_on_with_gradient_steps_and_after_a_kill(tmp_path, monkey
         )
 
     whole, file = trained(None, [lambda step: seen.append(step.phase)]), tmp_path / "network"
-    assert {"network", "network, gradient steps", "network, large batches"} == set(seen)
+    assert {"network", "network, gradient steps"} == set(seen)
     seen.clear()
     trained(file, [ended])
     assert seen[-1] == "network, gradient steps"
