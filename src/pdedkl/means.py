@@ -166,14 +166,16 @@ class NetworkMean(Mean):
         """
 
         def at(q: Array) -> Array:
-            total = jnp.zeros(())
+            total = jnp.zeros((), q.dtype)
             for move, local in operator.local_terms():
                 inner = local
                 if self.multiplier is not None:
                     factor = self.multiplier * identity
                     inner = local @ (factor if move is None else translated(factor, move))
                 place = q if move is None else q + move
-                jet = push_forward(inner.symbol(q), self.network, self.normalisation, place)
+                # Numbers of the operator have 64 bits, and points may have 32.
+                symbol = jax.tree.map(lambda part: jnp.asarray(part, q.dtype), inner.symbol(q))
+                jet = push_forward(symbol, self.network, self.normalisation, place)
                 total += (0.0 if jet.c is None else jet.c * jet.z[0]) + (0.0 if jet.drift is None else jet.drift[0])
             return self.size * total
 
