@@ -181,6 +181,16 @@ def test_steps_shorten_towards_the_end_of_the_time(monkeypatch):
         assert monitor.share_left(20.0) == expected and Monitor().share_left(20.0) == 1.0
 
 
+@pytest.mark.parametrize("rough, best", [(4e-3, "rough"), (2e-1, "sure")])
+def test_error_bars_that_hold_do_not_outweigh_an_error_that_is_far_smaller(rough, best):
+    search = solving.Search(poisson(), (), 1e-6, 100.0, 0, None, ())
+    stub = lambda name, error, sure: SimpleNamespace(
+        name=name, verdict=SimpleNamespace(error_u=error, calibrated=sure, status="")
+    )
+    search.found += [stub("sure", 0.4, True), stub("rough", rough, False), stub("open", np.nan, False)]
+    assert search.best.name == best
+
+
 def test_a_round_leaves_time_for_what_follows_its_training(monkeypatch):
     """Conditioning and the verdict took 3 s for 100 values: they are taken to need 12 s for 200."""
     problem, asked = poisson(), []
