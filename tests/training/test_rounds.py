@@ -192,7 +192,7 @@ def test_error_bars_that_hold_do_not_outweigh_an_error_that_is_far_smaller(rough
 
 
 def test_a_round_leaves_time_for_what_follows_its_training(monkeypatch):
-    """Conditioning and the verdict took 3 s for 100 values: they are taken to need 12 s for 200."""
+    """Conditioning and the verdict took 3 s for 100 values: as much for 200, and four times for 4,000, not 2,000."""
     problem, asked = poisson(), []
     search = solving.Search(problem, (), 1e-6, 100.0, 0, None, ())
 
@@ -206,11 +206,12 @@ def test_a_round_leaves_time_for_what_follows_its_training(monkeypatch):
 
     monkeypatch.setattr(solving, "fit", fitted)
     search.fit("explore", 50, 20.0)
-    assert asked == [(100, 20.0)] and search.after_training(200) == pytest.approx(12.0)
+    assert asked == [(100, 20.0)] and search.after_training(200) == pytest.approx(3.0)
+    assert search.after_training(4000) == pytest.approx(12.0)
     assert search.time_for_twice_as_many
     search.fit("more points", 100, search.left)
-    assert asked[1] == (200, pytest.approx(search.left - 12.0, abs=0.1))
-    search.seconds = 5.0
+    assert asked[1] == (200, pytest.approx(search.left - 3.0, abs=0.1))
+    search.seconds = 2.0
     assert not search.time_for_twice_as_many
 
 

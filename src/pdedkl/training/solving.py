@@ -109,8 +109,13 @@ class Search:
         return (*self.problem.sample(**counts, seed=self.seed), *self.data)
 
     def after_training(self, values: int) -> float:
-        """Seconds to keep for what follows training: of many values predictions are most, with the square."""
-        return self.tail * (values / self.rounds[-1].values) ** 2 if self.rounds else 0.0
+        """Seconds to keep for what follows training.
+
+        Up to `TRAINED_VALUES` most of it is compilation; of more values predictions are, with the square.
+        """
+        if not self.rounds:
+            return 0.0
+        return self.tail * max(values / max(self.rounds[-1].values, TRAINED_VALUES), 1.0) ** 2
 
     @property
     def time_for_twice_as_many(self) -> bool:
