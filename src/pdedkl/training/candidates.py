@@ -65,6 +65,8 @@ def _with_profile(name: str, why: str) -> Kind:
 ON_WALLS, SYMMETRIC, SHARED = "inputs, zero on walls", "symmetric", "inputs, shared by fields"
 # The kinds that are made of the plain kernel.
 PLAIN = (ON_WALLS, SHARED, *PROFILES)
+# The kinds that are tried for several fields, by the kind of model.
+OF_FIELDS = {"linear": ("projection",), "dkl": (*PLAIN, "projection", "ridges", "ridges of several", "additive")}
 
 CANDIDATES: tuple[Kind, ...] = (
     Kind(

@@ -1,43 +1,23 @@
-"""Nonlinear equations by Newton's method: linearise, condition, and linearise anew where the posterior mean is.
+"""Newton's method: linearise, condition, and linearise anew where the posterior mean is.
 
-1. *Looks.* A plain kernel is trained a little on each linearisation, until iterates change by little. Where an equation
-   has a number that makes it harder, it is first solved with easier values of it (continuation).
-2. *Training.* The recipe of `fit` on the linearisation that was found, as on linear data.
-3. *Conditioning.* The trained model is conditioned on ever new linearisations until they stay as they are.
-
-4. *Tolerances.* Those of exact values are lowered as long as fresh residuals fall.
-
-The second and third are repeated while training moves the solution. Steps are damped so that the residual `f − F(m)`
-and those of the conditions fall together. At convergence the evidence of the linear rows is the Laplace approximation
-of that of the nonlinear ones, and the error bars are those of the last linearisation.
+Steps are damped so that the residual `f − F(m)` and those of the conditions fall together.
 """
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from ..checking.around import Around
-from ..checking.check import check, judged_by_the_data
-from ..checking.determined import undetermined
 from ..domain import Domain
-from ..ending import OUT_OF_TIME
-from ..equations import with_numbers
-from ..equations.nonlinear import as_fields
-from ..equations.numbers import numbers_in
 from ..inference import Posterior, condition
 from ..inference.built_in import not_built_in
 from ..inference.linearising import (
     Values,
     bounded,
     change,
-    has_slopes,
     linear_at,
     linear_residuals,
     mean_square_root,
@@ -45,20 +25,16 @@ from ..inference.linearising import (
     moved,
     sizes,
     values_of,
-    values_of_functions,
-    zeros,
 )
-from ..kernels import Kernel
 from ..model import Model
 from ..observations import Observation
 from ..operators.rows import names_in
 from ..scales import exact_levels, signal_variance, with_tolerance
 from . import starts
-from .journal import Journal
-from .monitor import Callback, Monitor, display
+from .judging import Candidate
 from .objective import Objective
-from .phases import Trainer
-from .recipes import independent
+from .phases import Trained, Trainer
+from .recipes import FAILED, independent
 from .robust import with_weights
 
 # Iterations with a plain kernel, the number of values it is trained on, and the rounds of training in each.
@@ -70,10 +46,8 @@ LOOKED_CLOSER_AT, SOME_WAY = 1500, 0.3
 # Looks are over when rows change by less than this fraction of their size, and iterations when by less than that: what
 # is left after such a step is of second order.
 NEAR, CONVERGED = 3e-2, 1e-5
-# Iterations that only condition, and how often the model is trained.
-MOST, TRAININGS = 12, 2
-# The model is trained again if conditioning moved the solution by more than this.
-MOVED = 1e-3
+# Iterations that only condition.
+MOST = 12
 # Residuals below this fraction of their terms are as good as zero.
 NEGLIGIBLE = 1e-6
 # The largest residual after a step with another model, of that second order.
@@ -84,8 +58,6 @@ AS_EXPECTED = 2.0
 FAR = 1e-3
 # The shortest step, as a fraction of Newton's.
 SHORTEST = 1 / 64
-# Fresh values of each kind for the calibration, and those that choose tolerances.
-FRESH, FRESH_TO_CHOOSE = 500, 200
 # Tolerances are lowered by this factor, so often, as long as fresh residuals fall to this fraction.
 LOWER, LOWERINGS, FALLS = 0.1, 2, 0.95
 
@@ -126,6 +98,7 @@ class Newton:
         self.data = with_tolerance(data)
         self.history: list[Iteration] = []
         self.best: Iterate | None = None
+        self.looked: Trained | None = None
 
     def looks(self, start: Values) -> Iterate:
         """Iterations with a plain kernel that is trained a little in each."""
@@ -140,13 +113,21 @@ class Newton:
                 kernel = independent(starts.on_inputs(self.domain, variance, factor=0.5), fields, part)
                 model = starts.with_field(starts.model_of(kernel, part), self.fields)
             objective = Objective(model, part)
-            model = self.trainer.alternate(f"{self.name}, look {number + 1}", objective, ROUNDS).model
+            self.looked = self.trainer.alternate(f"{self.name}, look {number + 1}", objective, ROUNDS)
+            model = self.looked.model
             made = self.step(f"look {number + 1}", found.values, model, linear, changed=True)
             before, found = found.residual, found if made is None else made
             done = (close and found.change < NEAR) or (number + 1 >= LOOKS and not found.residual < LOWERS * before)
             if made is None or done or self.trainer.ended():
                 break
         return found
+
+    def sees(self, found: Iterate) -> bool:
+        """Whether looks ended at a function that also predicts values which it is not given."""
+        if self.looked is None or not found.change < SOME_WAY:
+            return False
+        candidate = Candidate("look", self.looked)
+        return candidate.left_out < FAILED
 
     def converge(self, model: Model, start: Values, phase: str = "iteration") -> Iterate:
         """Iterations that condition a trained model, until the solution stays as it is."""
@@ -255,154 +236,6 @@ class Newton:
         if self.best is None or whole <= self.best.residual:
             self.best = found._replace(residual=whole)
         return found
-
-
-class Steps(NamedTuple):
-    """What a user may choose about the iterations."""
-
-    start: Any = None
-    continuation: Mapping[str, Sequence[float]] | None = None
-    seconds: float | None = None
-    callbacks: Sequence[Callback] = ()
-    calibrate: bool = True
-    seed: int = 0
-    solver: str = "auto"
-    progress: bool | None = False
-
-
-def solved(
-    fit_linear: Callable[..., Posterior], problem: Any, domain: Domain, data: Sequence[Observation], steps: Steps
-) -> Posterior:
-    """The posterior of a nonlinear problem. `fit_linear(problem, data)` trains a model on linear data."""
-    with display(steps.progress) as shown:
-        return _solved(fit_linear, problem, domain, data, steps._replace(callbacks=(*steps.callbacks, *shown)))
-
-
-def _solved(
-    fit_linear: Callable[..., Posterior], problem: Any, domain: Domain, data: Sequence[Observation], steps: Steps
-) -> Posterior:
-    begin = time.monotonic()
-    monitor = Monitor(callbacks=tuple(steps.callbacks), allowed=steps.seconds)
-    trainer = Trainer(Journal(None, ""), monitor)
-    make = partial(Newton, domain, trainer=trainer, solver=steps.solver, fields=getattr(problem, "fields", ()))
-    newton = make(data)
-    values = _started(steps.start, newton.data, names_in([item.operator for item in data]))
-    history: list[Iteration] = []
-    with monitor.interruptible():
-        for numbers in stages(data, steps.continuation):
-            name = ", ".join(f"{key} = {value:g}" for key, value in numbers.items())
-            easier = make(with_numbers(tuple(data), numbers), name=name)
-            found = easier.looks(values)
-            history += easier.history
-            # The rows themselves may contain the number.
-            values = found.values if found.posterior is None else values_of(found.posterior, newton.data)
-        found = newton.looks(values)
-    for _ in range(TRAININGS):
-        linear, before = linear_at(data, found.values), found.values
-        left = None if steps.seconds is None else max(steps.seconds - (time.monotonic() - begin), 1.0)
-        with warnings.catch_warnings():
-            # The verdict on a linearisation is not that on the solution.
-            warnings.simplefilter("ignore")
-            stated = problem if isinstance(problem, Domain) else Around(problem, linear)
-            trained = fit_linear(stated, linear, calibrate=False, seconds=left, callbacks=steps.callbacks)
-        # Whoever ends this training means all of it.
-        if (why := trained.training.stopped) not in (None, OUT_OF_TIME):
-            monitor.stopped = why
-        newton.weighted_as(trained)
-        found = newton.converge(trained.model, before)
-        if newton.moved(before, found.values) < MOVED or trainer.ended() or (left is not None and left <= 1.0):
-            break
-    converged = found.change < FAR
-    if converged and not isinstance(problem, Domain) and not trainer.ended():
-        found = newton.polished(found, problem.fresh(FRESH_TO_CHOOSE, seed=steps.seed))
-    if not converged and newton.best is not None:
-        found = newton.best
-    if found.posterior is None:
-        raise ArithmeticError("Newton's method made no step: the linearised equations have no finite solution.")
-    iterations = (*history, *newton.history)
-    training = trained.training and replace(
-        trained.training,
-        iterations=iterations,
-        converged=converged,
-        seconds=time.monotonic() - begin,
-        stopped=monitor.stopped,
-    )
-    return judged(replace(found.posterior, training=training), problem, steps)
-
-
-def judged(posterior: Posterior, problem: Any, steps: Steps) -> Posterior:
-    """The posterior with error bars and a verdict from fresh residuals of the equations themselves."""
-    if isinstance(problem, Domain):
-        open_questions = undetermined(problem, posterior.observations)
-        posterior = posterior.calibrated(narrow=not open_questions) if steps.calibrate else posterior
-        return replace(posterior, verdict=judged_by_the_data(posterior, open_questions))
-    around = Around(problem, posterior.observations, posterior)
-    open_questions = undetermined(around, posterior.observations, posterior.model.kernel.zero_at)
-    if steps.calibrate:
-        fresh = not_built_in(posterior.model.kernel, around.fresh(FRESH, seed=steps.seed, purpose="calibration"))
-        posterior = posterior.calibrated(fresh, narrow=not open_questions)
-    return replace(posterior, verdict=check(posterior, around, seed=steps.seed, open_questions=open_questions))
-
-
-def stages(data: Sequence[Observation], continuation: Mapping[str, Sequence[float]] | None) -> list[dict[str, float]]:
-    """The values of named numbers before their own, one after the other."""
-    if not continuation:
-        return []
-    known = numbers_in(tuple(data))
-    if unknown := [name for name in continuation if name not in known]:
-        have = ", ".join(known) or "none"
-        raise ValueError(
-            f"`continuation` needs names of Numbers in the equations: got {unknown[0]!r}, there are {have}."
-        )
-    lists = {name: [float(value) for value in values] for name, values in continuation.items()}
-    if len(counts := {len(values) for values in lists.values()}) > 1 or 0 in counts:
-        raise ValueError("`continuation` needs as many values for each of its numbers, at least one.")
-    if not all(np.all(np.isfinite(values)) for values in lists.values()):
-        raise ValueError(f"`continuation` needs finite numbers: got {dict(continuation)!r}.")
-    found = [dict(zip(lists, values)) for values in zip(*lists.values())]
-    return [numbers for numbers in found if any(known[name] != value for name, value in numbers.items())]
-
-
-def _started(start: Any, data: Sequence[Observation], names: Sequence[str]) -> Values:
-    if isinstance(start, Kernel):
-        raise TypeError("For nonlinear equations `start` is a posterior or a function of the point, not a kernel.")
-    if start is None:
-        values = _usual_start(data, names)
-    elif isinstance(start, Posterior):
-        values = values_of(start, data)
-    else:
-        values = values_of_functions(as_fields(start, names), data)
-    if not all(np.all(np.isfinite(part)) for part in values):
-        raise ValueError("`start` needs a function that is finite, with its derivatives, at all points of the data.")
-    if not has_slopes(data, values):
-        raise ValueError(
-            "The equation, or its derivative with respect to the fields, has no finite value where Newton's method "
-            "starts, which is u = 0 by default: give start=function of the point, or one for each field by its name."
-        )
-    return values
-
-
-def _usual_start(data: Sequence[Observation], names: Sequence[str]) -> Values:
-    """Zero, or fields that are constant, at the mean of their values: where residuals are smaller."""
-    nothing = zeros(data)
-    means = {}
-    for name in names or (None,):
-        of_it = [o for o in data if o.of_values and (name is None or names_in(o.operator) == (name,))]
-        means[name] = float(np.mean(np.concatenate([np.asarray(o.values) for o in of_it]))) if of_it else 0.0
-    if not any(means.values()):
-        return nothing
-    functions = {name: partial(_constant, mean) for name, mean in means.items()}
-    constant = values_of_functions(functions if names else functions[None], data)
-    if not (bounded(data, constant) and has_slopes(data, constant)):
-        return nothing
-    if not (bounded(data, nothing) and has_slopes(data, nothing)):
-        return constant
-    scale = sizes(data, constant)
-    return constant if misfit(data, constant, scale) < misfit(data, nothing, scale) else nothing
-
-
-def _constant(number: float, q: Any) -> Any:
-    return number + 0.0 * q[0]
 
 
 def _as_trained(data: Sequence[Observation], model: Model) -> tuple[Observation, ...]:

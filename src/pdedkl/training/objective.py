@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..compilation import compiled, compiled_quickly
+from ..compilation import array_of, compiled, compiled_quickly, library_for
 from ..embeddings.base import Linear
 from ..embeddings.push_forward import Normalisation
 from ..inference import condition
@@ -152,7 +152,7 @@ class Objective(eqx.Module):
 
     def under(self, ceilings: np.ndarray, given: int | None = None) -> Objective:
         """The same objective with other ceilings, and with the first `given` observations given."""
-        levels = {name: jnp.asarray(level) for name, level in zip(sorted(self.noise_ceiling), ceilings)}
+        levels = {name: array_of(level) for name, level in zip(sorted(self.noise_ceiling), ceilings)}
         other = eqx.tree_at(lambda o: o.noise_ceiling, self, levels) if levels else copy.copy(self)
         if given is not None:
             object.__setattr__(other, "given", given)
@@ -175,6 +175,14 @@ class Objective(eqx.Module):
         low = {k: np.minimum(v, self.noise_ceiling.get(k, np.inf)) for k, v in model.log_noise.items()}
         _, others, _ = self._parts(eqx.tree_at(lambda m: m.log_noise, model, low))
         return np.concatenate([x[: self.weight_count], _flat(others)])
+
+    def with_tolerances(self, x: np.ndarray, factor: float) -> tuple[Objective, np.ndarray]:
+        """The objective and parameters whose exact values have this multiple of their noise, and of its floor."""
+        moved = lambda levels: {k: v + np.log(factor) if k in self.noise_ceiling else v for k, v in levels.items()}
+        other = eqx.tree_at(lambda o: o.noise_floor, self, moved(self.noise_floor))
+        model = self._unbounded(x)
+        _, others, _ = self._parts(model.with_noise(moved(model.log_noise)))
+        return other, np.concatenate([x[: self.weight_count], _flat(others)])
 
     def _unbounded(self, x: Vector) -> Model:
         """The model with noise levels as they are in `x`."""
@@ -261,7 +269,8 @@ def _filled(tree: Any, numbers: Vector) -> Any:
     """The tree with other numbers: the opposite of `_flat`."""
     leaves, structure = jax.tree.flatten(tree)
     ends = np.cumsum([0, *(leaf.size for leaf in leaves)])
-    parts = [jnp.asarray(numbers[i:j].reshape(leaf.shape)) for leaf, i, j in zip(leaves, ends, ends[1:])]
+    array = array_of if library_for(numbers) is np else jnp.asarray
+    parts = [array(numbers[i:j].reshape(leaf.shape)) for leaf, i, j in zip(leaves, ends, ends[1:])]
     return jax.tree.unflatten(structure, parts)
 
 

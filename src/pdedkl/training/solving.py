@@ -27,7 +27,6 @@ import numpy as np
 
 from ..cache import cached
 from ..ending import INTERRUPTED, OUT_OF_TIME
-from ..equations import Nonlinear
 from ..inference import Posterior
 from ..inference.memory import most_that_fit
 from ..kernels import Kernel, RationalQuadratic
@@ -97,8 +96,8 @@ class Search:
         return accurate or lost or self.stopped is not None or _error(best) < ROUNDING / 10
 
     def checkpoint_of(self, name: str) -> Path | None:
-        """The file of a round. Newton's method has none."""
-        if self.checkpoint is None or any(isinstance(s.operator, Nonlinear) for s in self.problem.statements):
+        """The file of a round."""
+        if self.checkpoint is None:
             return None
         return self.checkpoint.with_name(f"{self.checkpoint.name}.{name}")
 
