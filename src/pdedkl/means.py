@@ -166,7 +166,7 @@ class NetworkMean(Mean):
         """
 
         def at(q: Array) -> Array:
-            total = jnp.zeros(())
+            total = jnp.zeros((), q.dtype)
             for move, local in operator.local_terms():
                 here, inner, shift = q, local, None
                 if isinstance(move, Place):
@@ -177,7 +177,9 @@ class NetworkMean(Mean):
                     factor = self.multiplier * identity
                     inner = local @ (factor if shift is None else translated(factor, shift))
                 place = here if shift is None else here + shift
-                jet = push_forward(inner.symbol(here), self.network, self.normalisation, place)
+                # Numbers of the operator have 64 bits, and points may have 32.
+                symbol = jax.tree.map(lambda part: jnp.asarray(part, q.dtype), inner.symbol(here))
+                jet = push_forward(symbol, self.network, self.normalisation, place)
                 total += (0.0 if jet.c is None else jet.c * jet.z[0]) + (0.0 if jet.drift is None else jet.drift[0])
             return self.size * total
 

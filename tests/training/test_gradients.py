@@ -84,3 +84,12 @@ def test_steps_lower_the_residual_and_do_not_depend_on_how_many_are_taken_at_a_t
     assert float(residual) < 0.5 * float(first)
     again, other = run(run(begin)[0])[0], run(half, jnp.asarray(6))[0]
     assert np.array_equal(found.average, again.average) and not np.array_equal(found.w, other.w)
+
+
+def test_all_products_of_matrices_have_all_bits(mean):
+    """A GPU multiplies 32-bit matrices with 10 bits unless every product asks for more."""
+    data = pk.Observation(operators(3)["heat"], points(3, 5), np.ones(5), "exact", "f")
+    rows, one = natural.rows_of((data,), {"f": 1.0}, [5]), jnp.asarray(1.0)
+    text = str(jax.make_jaxpr(lambda s: gradients.steps(mean, rows, s, jnp.asarray(0), one, 2))(gradients.start(mean)))
+    products = text.split("dot_general[")[1:]
+    assert products and all("HIGHEST" in product[:150] for product in products)

@@ -97,9 +97,11 @@ def steps(
         slope = jax.grad(lambda w: jnp.sum(natural.residuals(mean, w, batch) ** 2))(state.w)
         return moved(mean, state, slope, left)
 
-    found = jax.lax.fori_loop(0, count, one, first)
-    others = natural.drawn(rows, jax.random.fold_in(other, found.step), OTHERS)
-    residual = natural.root_mean_square(natural.residuals(mean, found.average, others), len(rows))
+    # Otherwise a GPU would multiply with 10 bits.
+    with jax.default_matmul_precision("highest"):
+        found = jax.lax.fori_loop(0, count, one, first)
+        others = natural.drawn(rows, jax.random.fold_in(other, found.step), OTHERS)
+        residual = natural.root_mean_square(natural.residuals(mean, found.average, others), len(rows))
     return jax.tree.map(lambda after, before: after.astype(before.dtype), found, state), residual
 
 

@@ -1,9 +1,10 @@
 """A network that solves a forward problem on fresh points: the mean of a Gaussian process for what it leaves.
 
 Source and conditions are functions, so points are free: rows are drawn from pools of fresh ones, and each step has a
-batch of its own (`natural.py`). Batches begin small and grow when progress slows down, since the last digits need many
-rows. In many dimensions two networks are tried for a few steps each: one of all inputs, and one of a few directions of
-them, which also shows along which directions the solution varies.
+batch of its own. Natural gradients come first (`natural.py`), and gradient steps follow where these gain little
+(`gradients.py`). In many dimensions two networks are tried for a few steps each: one of all inputs, and one of a few
+directions of them, which also shows along which directions the solution varies. Its batches grow when progress slows
+down, and it has no gradient steps.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ PATIENCE = 6
 # Gradient steps: rows of the source in a batch, and steps between two looks at the progress.
 BATCH, LOOK = {"cpu": 200, "gpu": 2000}, 500
 # The first so many of them, and each time twice as many, have to lower the residual to this fraction.
-MANY, GAINED = 2000, 0.7
+MANY, GAINED = 2000, 0.9
 
 
 def applies(problem: Any, data: Sequence[Observation]) -> bool:
@@ -94,10 +95,9 @@ def trained(
     goal = max(goal, ROUGHLY) if of_directions else goal
     state = _phase(name, best, pool, journal, monitor, seed + 1, goal, None, grows=of_directions)
     best = natural.with_weights(best, jnp.asarray(state["x"]))
-    for number, (more, phase) in enumerate(() if of_directions else LATER, start=2):
-        if monitor.stopped is not None or float(state["residual"]) < goal:
-            break
-        state = phase(f"{name}, {more}", best, pool, journal, monitor, seed + number, goal, float(state["residual"]))
+    if monitor.stopped is None and float(state["residual"]) >= goal and not of_directions:
+        residual = float(state["residual"])
+        state = _with_gradients(f"{name}, gradient steps", best, pool, journal, monitor, seed + 2, goal, residual)
         best = natural.with_weights(best, jnp.asarray(state["x"]))
     return best
 
@@ -151,11 +151,10 @@ def _phase(
     goal: float,
     most: int | None,
     grows: bool = True,
-    rows: int | None = None,
 ) -> State:
     """Natural-gradient steps until the residual reaches the goal, until little is gained, or until there were enough.
 
-    The batch begins with the given number of `rows`. If it `grows`, training goes on with larger ones.
+    If the batch `grows`, training goes on with larger ones.
     """
     largest = _rows(MOST_ROWS)
 
@@ -169,7 +168,7 @@ def _phase(
             "residual": np.asarray(1e300),
             "best": np.asarray(1e300),
             "idle": np.asarray(0),
-            "rows": np.asarray(rows or _rows(FIRST_ROWS)),
+            "rows": np.asarray(_rows(FIRST_ROWS)),
             "done": np.asarray(False),
         }
 
@@ -244,26 +243,8 @@ def _with_gradients(
     return journal.run(name, begin, step, lambda: monitor.stopped is not None)
 
 
-def _with_large_batches(
-    name: str,
-    mean: NetworkMean,
-    pool: Sequence[Observation],
-    journal: Journal,
-    monitor: Monitor,
-    seed: int,
-    goal: float,
-    before: float,
-) -> State:
-    """Natural-gradient steps with more rows than at first."""
-    return _phase(name, mean, pool, journal, monitor, seed, goal, None, rows=GROWTH * _rows(FIRST_ROWS))
-
-
 def _batch(pool: Sequence[Observation], count: int) -> tuple[natural.Rows, ...]:
     """Rows to draw batches from: `count` of each kind of the highest order, and half as many of the others."""
     highest = max(item.operator.order for item in pool)
     counts = [count if o.operator.order == highest else count // 2 for o in pool]
     return natural.rows_of(pool, data_scales(pool), counts)
-
-
-# What follows when the first steps gain little.
-LATER = (("gradient steps", _with_gradients), ("large batches", _with_large_batches))

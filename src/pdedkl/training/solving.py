@@ -10,7 +10,7 @@ In a forward problem source and conditions are functions, so nobody needs to cho
 3. *More points*: twice as many, and the best kernel so far is trained on. If this gains nothing, all kernels are tried
    again, with twice as many once more.
 
-The best round has the smallest estimated error, among those whose error bars hold if there are any.
+The best round has the smallest estimated error. Where error bars do not hold, the error counts ten times.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ FIRST_SHARE, NETWORK_SHARE = 0.2, 0.8
 FAR = 30.0
 # A round that does not lower the error to this fraction of the best so far gained nothing. So many of these are enough.
 GAIN, PATIENCE = 0.7, 2
+# Error bars that hold are worth this factor of the estimated error.
+HANDICAP = 10.0
 # Directions are few if all others together have less than this share of the squared slopes.
 REST = 1e-3
 # Places at which the slopes of a network are looked at.
@@ -82,9 +84,8 @@ class Search:
 
     @property
     def best(self) -> Posterior:
-        """The posterior with the smallest estimated error; those that are calibrated go first."""
-        sure = [item for item in self.found if item.verdict.calibrated] or self.found
-        return min(sure, key=lambda item: _error(item))
+        """The posterior with the smallest estimated error, those that are not calibrated with a handicap."""
+        return min(self.found, key=lambda item: _error(item) * (1.0 if item.verdict.calibrated else HANDICAP))
 
     @property
     def ended(self) -> bool:
@@ -107,8 +108,13 @@ class Search:
         return (*self.problem.sample(**counts, seed=self.seed), *self.data)
 
     def after_training(self, values: int) -> float:
-        """Seconds to keep for what follows training: of many values predictions are most, with the square."""
-        return self.tail * (values / self.rounds[-1].values) ** 2 if self.rounds else 0.0
+        """Seconds to keep for what follows training.
+
+        Up to `TRAINED_VALUES` most of it is compilation; of more values predictions are, with the square.
+        """
+        if not self.rounds:
+            return 0.0
+        return self.tail * max(values / max(self.rounds[-1].values, TRAINED_VALUES), 1.0) ** 2
 
     @property
     def time_for_twice_as_many(self) -> bool:
@@ -251,7 +257,7 @@ def _rounds(search: Search) -> None:
     count = int(np.clip(VALUES_EACH * problem.domain.dim, FEWEST, MOST))
     search.fit("explore", count, FIRST_SHARE * search.left, accuracy=search.accuracy / 3)
     if not search.ended and _error(search.best) > FAR * search.accuracy and networks.applies(problem, search.data):
-        _with_network(search, count)
+        count = _with_network(search, count)
     idle = 0
     while not search.ended and idle < PATIENCE and search.time_for_twice_as_many:
         best = search.best
@@ -265,20 +271,24 @@ def _rounds(search: Search) -> None:
         idle = 0 if gained else idle + 1
 
 
-def _with_network(search: Search, count: int) -> None:
-    """Rounds from what a network has learned: a kernel on its directions, or the network as the mean."""
+def _with_network(search: Search, count: int) -> int:
+    """Rounds from what a network has learned: a kernel on its directions, or the network as the mean.
+
+    Returns how many values of each kind the last of them had.
+    """
     mean = search.network(NETWORK_SHARE * search.left)
     if mean is None:
-        return
-    kernel = _on_directions(search, mean)
+        return count
+    kernel, each = _on_directions(search, mean), count
     if kernel is not None:
-        search.fit(
-            "directions of the network", 2 * count, 0.5 * search.left, start=kernel, accuracy=search.accuracy / 3
-        )
+        each = 2 * count
+        search.fit("directions of the network", each, 0.5 * search.left, start=kernel, accuracy=search.accuracy / 3)
     if not search.ended:
         # What a network leaves has several scales; kernels of other roughness would take the time of the network.
         profile = RationalQuadratic()
-        search.fit("network", max(MOST, count), search.left, mean=mean, model="gp", profile=profile)
+        each = max(MOST, count)
+        search.fit("network", each, search.left, mean=mean, model="gp", profile=profile)
+    return each
 
 
 def _on_directions(search: Search, mean: NetworkMean) -> Kernel | None:
