@@ -92,6 +92,12 @@ CANDIDATES: tuple[Kind, ...] = (
     _with_profile("Matérn 7/2", "Between Matérn 5/2 and smooth."),
     _with_profile("Matérn 9/2", "Between Matérn 7/2 and smooth."),
     Kind(
+        "fronts",
+        "A smooth function of all inputs and of steep ones: across thin sheets where the solution turns.",
+        lambda search: search.may_have_fronts,
+        lambda search: search.fronts(),
+    ),
+    Kind(
         SHARED,
         "A process that enters all fields, with learned weights, beside those of each field: fields that are alike.",
         lambda search: len(search.fields) > 1 and search.errors_are_left,

@@ -50,6 +50,7 @@ from .candidates import (
     additive_share,
 )
 from .fresh_errors import FreshErrors
+from .fronts import across, sheets
 from .interactions import interactions
 from .judging import COMPARABLE, EXPLAINED, NEARLY_EXPLAINED, Candidate, Options
 from .ladder import climbed
@@ -65,6 +66,8 @@ EXPLORING_POINTS = 400
 LENGTH_SCALES = (1.0, 0.3)
 # Iterations with fixed weights that show where directions lie, and whether a kernel could gain anything.
 GLANCE = 15
+# Points at which second derivatives are computed to find fronts.
+CURVED_POINTS = 400
 # The share of the variance of a field that is its own, where a search begins with what fields have in common.
 OF_ITS_OWN = 1e-2
 # Other strengths of the prior to try with validation data, as multiples of the usual one.
@@ -232,6 +235,12 @@ class Default:
         of_values = all(item.operator.local for item in self.observations)
         return self.free and self.domain.dim > 2 and of_values and self.options.engine == "closed-form"
 
+    @property
+    def may_have_fronts(self) -> bool:
+        """Whether to look for thin sheets: what is left is in few inputs, and no noise."""
+        few = self.domain.dim <= starts.DIRECTIONS_PER_GROUP and self.free
+        return few and self.options.model == "dkl" and self.errors_are_left
+
     @cached_property
     def symmetry(self) -> Invariants | None:
         """What does not change under the symmetries of the problem, if it has some and nothing is measured besides."""
@@ -346,6 +355,12 @@ class Default:
         """A sum over the sets of inputs that act together; `None` if no such sum fits the data."""
         found = interactions(self)
         return None if found is None else self.model(found.kernel(self.domain, self.profile), noise=USUAL_NOISE)
+
+    def fronts(self) -> Model | None:
+        """Steep functions across the sheets along which the best posterior turns; `None` if there are none."""
+        points, hessians = self.curvatures(CURVED_POINTS)
+        found = sheets(np.asarray(jax.vmap(Normalisation(self.domain))(points)), hessians)
+        return self.model(across(self.domain, self.variance, found, self.profile)) if found else None
 
     def form(self) -> Model:
         """A network of the same shape that starts as one quadratic form: the one whose slopes are nearest."""
@@ -523,12 +538,13 @@ class Default:
         unit = np.asarray(jax.vmap(Normalisation(self.domain))(points))
         return additive_share(unit, gradients) > few
 
-    def curvatures(self, count: int) -> np.ndarray:
-        """Second derivatives of the best posterior mean so far, at some points of the data."""
+    def curvatures(self, count: int) -> tuple[Array, np.ndarray]:
+        """Some points of the data, and second derivatives of the best posterior mean so far there."""
         everywhere = jnp.concatenate([item.points for item in self.observations])
         trained = self.best.trained
         posterior = condition(trained.model, trained.objective.observations)
-        return np.asarray(starts.curvatures(posterior, everywhere[:: max(1, len(everywhere) // count)][:count]))
+        some = everywhere[:: max(1, len(everywhere) // count)][:count]
+        return some, np.asarray(starts.curvatures(posterior, some))
 
     def _slopes(self, candidate: Candidate) -> tuple[Array, list[np.ndarray]]:
         """All points of the data, and for each field the slopes of a candidate's posterior mean there."""
