@@ -10,6 +10,7 @@ import pdedkl as pk
 from pdedkl.scales import with_tolerance
 from pdedkl.training import starts
 from pdedkl.training.fresh_errors import FreshErrors
+from pdedkl.training.judging import Candidate
 from pdedkl.training.objective import Objective, value_and_gradient
 from pdedkl.training.phases import Trained
 from pdedkl.training.tolerances import tightened
@@ -55,7 +56,7 @@ def test_residuals_show_the_error_of_any_kernel(judge, name):
     """The kernels' errors differ by a factor of 1,000; each is found to a factor of two."""
     assert not judge.open
     found = trained(**KERNELS[name])
-    assert 0.5 < judge.of(found) / true_error(found) < 2.0
+    assert 0.5 < judge.of(Candidate(name, found)) / true_error(found) < 2.0
 
 
 def test_where_a_few_hundred_values_determine_little_it_cannot_tell():

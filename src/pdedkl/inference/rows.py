@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..compilation import compiled, compiled_quickly
+from ..compilation import array_of, compiled, compiled_quickly
 from ..means import ZeroMean, observed_mean
 from ..operators import Operator, identity
 from ..operators.rows import value_of
@@ -23,9 +23,6 @@ from .staged import cross_of, rows_at, summed, terms_of, variances_of
 EPSILON = float(np.finfo(float).eps)
 # A variance is a difference of two numbers of the size of the prior variance, so it has a few of their rounding errors.
 ROUNDING = 16 * EPSILON
-# A mean is a sum of terms that may be far larger than itself, each with a rounding error of about this size. They are
-# independent, so their squares add (docs/studies.md).
-OF_A_TERM = 2 * EPSILON
 
 # For at most this number of entries, an optimised compilation takes longer than it saves.
 FEW_ENTRIES = 1 << 20
@@ -113,9 +110,9 @@ def prior_variance(posterior: Any, rows: Joined) -> np.ndarray:
 class Side(NamedTuple):
     """Covariances of test rows with the data and with the probes, still between joined jets, and where rows are."""
 
-    with_data: Float[Array, "_ _"]
+    with_data: Float[Array | np.ndarray, "_ _"]
     of_data: Float[Array, "n _"]
-    with_probes: Float[Array, "_ _"] | None
+    with_probes: Float[Array | np.ndarray, "_ _"] | None
     of_probes: Float[Array, "z _"] | None
     place: Float[Array, "m _"]
 
@@ -123,7 +120,7 @@ class Side(NamedTuple):
         return _between(self.with_data, self.place, self.of_data)
 
 
-def _between(gram: Array, left: Array, right: Array) -> Array:
+def _between(gram: Any, left: Array, right: Array) -> Array:
     return summed(summed(gram, left).T, right).T
 
 
@@ -180,7 +177,8 @@ def _of_batch(
         mean=with_data @ alpha,
         variance=prior - solver.explained(gram, with_data.T),
         rounding=ROUNDING * jnp.abs(prior),
-        of_mean=OF_A_TERM**2 * (with_data**2 @ alpha**2),
+        # Each of the terms of the mean is rounded, and they may be far larger than their sum.
+        of_mean=(EPSILON * (jnp.abs(with_data) @ jnp.abs(alpha))) ** 2,
         whitened=_whitened(probes, side, with_data),
         following=jnp.zeros((0, len(prior))) if numbers is None else (with_data @ numbers).T,
     )
@@ -207,7 +205,7 @@ def covariance(
     left, right = test_rows(posterior, (operator, points)), test_rows(posterior, (other_operator, other_points))
     few = max(len(points), len(other_points)) * posterior.alpha.shape[0] <= FEW_ENTRIES
     calibration = posterior.calibration
-    scaling = None if calibration is None else (calibration.factors[-1], calibration.weights())
+    scaling = None if calibration is None else (array_of(np.asarray(calibration.factors)[-1]), calibration.weights())
     found = (_jointly_quickly if few else _jointly)(
         posterior.solver,
         _gram(posterior),

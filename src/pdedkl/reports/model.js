@@ -295,7 +295,7 @@
     function deviations(columns, priors) {
       const exact = data.deviation.kind === "exact", rows = exact ? n : data.deviation.rank;
       const matrix = view(exact ? data.deviation.factor : data.deviation.root);
-      const { data: own, probes, rest, rounding, ofATerm } = data.deviation;
+      const { data: own, probes, rest, rounding, epsilon } = data.deviation;
       // What learned numbers add to the variance.
       const numbers = data.deviation.numbers ? view(data.deviation.numbers) : [], added = new Float64Array(BLOCK);
       for (let begin = 0; begin < numbers.length; begin += n) {
@@ -325,10 +325,10 @@
           else { probed[p] += square; scaled[p] += probes[i - own] * square; }
         }
       }
-      for (let j = 0; j < n; j++) for (let p = 0; p < BLOCK; p++) terms[p] += (alpha[j] * columns[j * BLOCK + p]) ** 2;
+      for (let j = 0; j < n; j++) for (let p = 0; p < BLOCK; p++) terms[p] += Math.abs(alpha[j] * columns[j * BLOCK + p]);
       return explained.map((value, p) => {
         const left = Math.max(priors[p] - value, 0) + rounding * priors[p] - probed[p];
-        return Math.sqrt(scaled[p] + rest * Math.max(left, 0) + ofATerm ** 2 * terms[p] + added[p]);
+        return Math.sqrt(scaled[p] + rest * Math.max(left, 0) + (epsilon * terms[p]) ** 2 + added[p]);
       });
     }
 

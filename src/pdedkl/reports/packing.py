@@ -37,7 +37,7 @@ from ..embeddings import (
 from ..inference import Posterior
 from ..inference.calibration import Probes
 from ..inference.engines import ClosedForm, Jets, terms_of
-from ..inference.rows import OF_A_TERM, values_of_fields
+from ..inference.rows import EPSILON, values_of_fields
 from ..inference.rows import ROUNDING as VARIANCE_ROUNDING
 from ..inference.solver import Factorised
 from ..kernels import Component, Kernel, Matern, Profile, RationalQuadratic, SquaredExponential
@@ -139,7 +139,7 @@ def _scales(posterior: Posterior) -> Packed:
     squares = [1.0] if calibration is None else (np.asarray(calibration.factors) ** 2).tolist()
     counts = () if probes is None else probes.counts
     each = [square for square, count in zip(squares, counts) for _ in range(count)]
-    return {"probes": each, "rest": squares[-1], "rounding": VARIANCE_ROUNDING, "ofATerm": OF_A_TERM}
+    return {"probes": each, "rest": squares[-1], "rounding": VARIANCE_ROUNDING, "epsilon": EPSILON}
 
 
 def _sections(posterior: Posterior, probes: Probes | None) -> list[tuple[Jets, ...]]:

@@ -23,6 +23,7 @@ from ..inference.staged import matrix_of, rows_at
 from ..model import Model
 from ..observations import Observation
 from ..operators import identity
+from .judging import Candidate
 from .phases import Trained
 
 # Fresh values of each kind, and places at which the error is computed.
@@ -38,7 +39,7 @@ class FreshErrors:
 
     **Arguments:**
 
-    - `plain`: the model of the plain kernel.
+    - `plain`: the model of the plain kernel, or that of symmetric functions.
     - `problem`: a `Problem`, whose source and conditions are known everywhere.
     - `data`: the observations of the fit.
     - `seed`: the seed of the points.
@@ -57,10 +58,16 @@ class FreshErrors:
         solved = cho_solve(cho_factor(among), towards)
         self.of_residuals: Float[np.ndarray, "m n"] = (solved / size[:, None]).T
         left = np.diagonal(covariance)[n:] - np.sum(towards * solved, axis=0)
+        self._found: dict[str, float] = {}
         self.open: bool = not np.mean(left) < OPEN * np.mean(np.diagonal(covariance)[n:])
 
-    def of(self, trained: Trained) -> float:
+    def of(self, candidate: Candidate) -> float:
         """The error of the posterior mean of a trained kernel; infinite if it has none."""
+        if candidate.name not in self._found:
+            self._found[candidate.name] = self._error(candidate.trained)
+        return self._found[candidate.name]
+
+    def _error(self, trained: Trained) -> float:
         try:
             posterior = condition(trained.model, trained.objective.observations)
             parts = [np.asarray(o.values) - posterior.predict(o.points, o.operator).mean for o in self.rows]

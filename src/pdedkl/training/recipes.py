@@ -52,7 +52,7 @@ from .candidates import (
 from .fresh_errors import FreshErrors
 from .fronts import across, sheets
 from .interactions import interactions
-from .judging import COMPARABLE, EXPLAINED, NEARLY_EXPLAINED, Candidate, Options
+from .judging import EXPLAINED, NEARLY_EXPLAINED, Candidate, Options, best_of
 from .ladder import climbed
 from .objective import USUAL_NOISE, Objective, value_and_gradient
 from .phases import Trained, Trainer
@@ -103,7 +103,7 @@ class Default:
         self.order = max(item.operator.order for item in observations)
         self.candidates: list[Candidate] = []
         self.profile: Profile = options.profile or SquaredExponential()
-        self._errors: dict[str, float] = {}
+        self._judges: dict[str, FreshErrors] = {}
 
     def run(self) -> Candidate:
         kinds: list[Kind]
@@ -155,39 +155,30 @@ class Default:
 
     @property
     def best(self) -> Candidate:
-        """The candidate of lowest rank, among those that explain the data, or whose errors are comparable.
+        """The best candidate so far."""
+        return self._best_of(self.candidates)
 
-        Once the data are explained, differences of evidence are due to rounding. And evidence can prefer a kernel that
-        is wrong between its data: residuals of fresh values show that or, where there are none, left-out values.
+    def _best_of(self, candidates: Sequence[Candidate]) -> Candidate:
+        judge = self._judge() if len(candidates) > 1 else None
+        return best_of(candidates, None if judge is None else judge.of)
+
+    def _judge(self) -> FreshErrors | None:
+        """The errors of `u` that fresh values show, where source and conditions are functions that determine `u`.
+
+        Where they do not determine any smooth function, they may determine a symmetric one.
         """
-        explained = [candidate for candidate in self.candidates if candidate.explained]
-        if explained or self.options.validation is not None or len(self.candidates) == 1:
-            return min(explained or self.candidates, key=lambda candidate: candidate.rank)
-        seeing = [candidate for candidate in self.candidates if not candidate.blind] or self.candidates
-        if self._fresh_errors is not None:
-            errors = [self._error_of_u(candidate) for candidate in seeing]
-            near = [c for c, error in zip(seeing, errors) if error <= COMPARABLE * min(errors)]
-            return min(near or seeing, key=lambda candidate: candidate.rank)
-        least = min(seeing, key=lambda candidate: candidate.left_out)
-        comparable = [candidate for candidate in seeing if candidate.comparable(least)] or [least]
-        return min(comparable, key=lambda candidate: candidate.rank)
-
-    @cached_property
-    def _fresh_errors(self) -> FreshErrors | None:
-        """The errors of `u` that fresh values show, where source and conditions are functions that determine `u`."""
-        if not callable(getattr(self.problem, "fresh", None)) or self.fields or self.trainer.stopped():
+        known = callable(getattr(self.problem, "fresh", None)) and not self.fields and not self.trainer.stopped()
+        if not known or may_be_noise(self.observations, self.observations):
             return None
-        plain = self.trained("inputs").trained
-        if plain.objective.unknown or may_be_noise(self.observations, self.observations):
-            return None
-        found = FreshErrors(plain.model, self.problem, self.observations, self.options.seed)
-        return None if found.open else found
-
-    def _error_of_u(self, candidate: Candidate) -> float:
-        assert self._fresh_errors is not None
-        if candidate.name not in self._errors:
-            self._errors[candidate.name] = self._fresh_errors.of(candidate.trained)
-        return self._errors[candidate.name]
+        for found in filter(None, (self._named("inputs"), self._named(SYMMETRIC))):
+            if found.trained.objective.unknown:
+                return None
+            if found.name not in self._judges:
+                model = found.trained.model
+                self._judges[found.name] = FreshErrors(model, self.problem, self.observations, self.options.seed)
+            if not self._judges[found.name].open:
+                return self._judges[found.name]
+        return None
 
     # ── What the candidates ask ───────────────────────────────────────────────────────────────────────────────────
 
@@ -222,7 +213,7 @@ class Default:
             return False
         roughest = self._named(f"{self.base.name}, Matérn 5/2")
         if name in ("Matérn 7/2", "Matérn 9/2") and roughest is not None:
-            return roughest.rank < self.base.rank
+            return self._best_of([self.base, roughest]) is roughest
         return True
 
     @property
