@@ -12,7 +12,7 @@ from ..compilation import compiled_quickly
 from ..operators import Operator
 from . import rows
 from .cholesky import half_solve, solve
-from .rows import OF_A_TERM, ROUNDING
+from .rows import ROUNDING
 from .staged import between, cross_of, matrix_of
 
 # Jitter of a posterior covariance: this fraction of the variances, and at least their rounding errors.
@@ -22,16 +22,12 @@ Rows = Sequence[tuple[Operator, Any]]
 
 
 class Joint(NamedTuple):
-    """The mean and the covariance of rows given the data, their prior variances, and `K⁻¹ K(data, rows)`.
-
-    `of_mean` is the variance of the rounding error of the mean.
-    """
+    """The mean and the covariance of rows given the data, their prior variances, and `K⁻¹ K(data, rows)`."""
 
     mean: Float[np.ndarray, " m"]
     covariance: Float[np.ndarray, "m m"]
     prior: Float[np.ndarray, " m"]
     solved: Float[np.ndarray, "n m"]
-    of_mean: Float[np.ndarray, " m"]
 
     @property
     def spare(self) -> Float[np.ndarray, " m"]:
@@ -40,8 +36,7 @@ class Joint(NamedTuple):
 
     def of(self, part: np.ndarray) -> Joint:
         """The same for some of the rows."""
-        covariance = self.covariance[np.ix_(part, part)]
-        return Joint(self.mean[part], covariance, self.prior[part], self.solved[:, part], self.of_mean[part])
+        return Joint(self.mean[part], self.covariance[np.ix_(part, part)], self.prior[part], self.solved[:, part])
 
     def factor(self, part: np.ndarray) -> Float[np.ndarray, "k k"]:
         """The Cholesky factor of the covariance of some rows, with as little of the jitter as works."""
@@ -55,9 +50,7 @@ def joint(posterior: Any, wanted: Rows) -> Joint:
     with_data = between(between(np.asarray(cross_of(found.parts, data.parts)), found.layout).T, data.layout)
     explained, solved = map(np.asarray, _explained(posterior.solver.factor, with_data))
     mean = np.concatenate([rows.prior_mean(posterior, operator, points) for operator, points in wanted])
-    alpha = np.asarray(posterior.alpha)
-    of_mean = OF_A_TERM**2 * ((with_data**2).T @ alpha**2)
-    return Joint(mean + with_data.T @ alpha, prior - explained, np.diagonal(prior), solved, of_mean)
+    return Joint(mean + with_data.T @ np.asarray(posterior.alpha), prior - explained, np.diagonal(prior), solved)
 
 
 @compiled_quickly

@@ -84,13 +84,11 @@ def error_given(rows: Joint, values: np.ndarray, claimed: np.ndarray) -> ErrorIn
     """The error of the last rows, given the values of the first ones.
 
     Each residual may have a small part that says nothing about other rows: what a kernel that does not fit holds for
-    almost impossible. It is at least as large as rounding: of the mean, and of the covariance, which shows in negative
-    eigenvalues.
+    almost impossible. It is at least as large as rounding, which shows in negative eigenvalues of the covariance.
     """
     n = len(values)
-    rounding = ROUNDING * rows.prior[:n] + rows.of_mean[:n]
-    size = np.sqrt(np.maximum(np.diagonal(rows.covariance)[:n], 0.0) + rounding)
-    among = rows.covariance[:n, :n] + np.diag(rounding)
+    size = np.sqrt(np.maximum(np.diagonal(rows.covariance)[:n], 0.0) + ROUNDING * rows.prior[:n])
+    among = rows.covariance[:n, :n] + np.diag(ROUNDING * rows.prior[:n])
     eigenvalues, vectors = np.linalg.eigh(among / np.outer(size, size))
     spectrum = np.maximum(eigenvalues, 0.0) + max(OWN**2, -TIMES_ROUNDING * eigenvalues[0])
     turned = vectors.T @ ((values - rows.mean[:n]) / size)
