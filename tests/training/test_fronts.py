@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pdedkl as pk
-from pdedkl.training.fronts import across, sheets
+from pdedkl.training.fronts import Sheet, across, sheets, torn
 
 PLANE = pk.Domain(x=(-1, 1), t=(-1, 1))
 POINTS = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
@@ -47,7 +47,13 @@ def test_a_kernel_across_a_front_follows_it():
     assert error(kernel) < 1e-2 < 0.1 * error(pk.ard(PLANE, variance=4.0, lengthscale=0.5))
 
 
-def sheets_at(normal, width):
-    from pdedkl.training.fronts import Sheet
+def test_a_sheet_between_points_lets_functions_jump():
+    line = np.linspace(-1, 1, 21)[:, None] * np.ones(2) + 0.05
+    steep = lambda offset, width: across(PLANE, 1.0, [Sheet(np.ones(2) / np.sqrt(2), offset, width)])
+    assert torn(steep(0.0, 0.01), line) and not torn(steep(0.0, 0.4), line)
+    # Where all points are on one side, nothing can jump.
+    assert not torn(steep(5.0, 0.01), line)
 
+
+def sheets_at(normal, width):
     return Sheet(normal, 0.0, width)

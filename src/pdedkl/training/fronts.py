@@ -28,6 +28,8 @@ NEAR, ALONG = 0.25, 0.8
 SPREAD = 0.7
 # Each sheet has two widths, its own and one that many times larger: fronts steepen and spread.
 BROADER = 4.0
+# The fewest points in a sheet that the data know.
+FEWEST = 5
 # Turns in which points and normal of a sheet are found from each other.
 TURNS = 4
 
@@ -90,3 +92,17 @@ def across(
     )
     embedding = eqx.tree_at(where, like, tuple(map(jnp.asarray, (linear, inner, offsets, outer))))
     return deep(domain, embedding, profile, variance=4 * variance, lengthscale=lengthscale)
+
+
+def torn(kernel: Kernel, points: np.ndarray) -> bool:
+    """Whether a sheet runs between points, with hardly any in it.
+
+    A function may then jump where nothing is known, and fulfil an equation on both sides with wrong values.
+    """
+    component = kernel.components[0]
+    assert isinstance(component.embedding, Residual)
+    first = component.embedding.network.layers[0]
+    unit = np.asarray(jax.vmap(component.normalisation)(jnp.asarray(points)))
+    across = unit @ np.asarray(first.matrix).T + (0.0 if first.offset is None else np.asarray(first.offset))
+    before, inside, after = (np.sum(where, axis=0) for where in (across < -1, np.abs(across) <= 1, across > 1))
+    return bool(np.any((before > 0) & (after > 0) & (inside < FEWEST)))

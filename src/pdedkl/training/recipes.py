@@ -37,6 +37,7 @@ from ..scales import may_be_noise, signal_variance, size_of_field
 from . import starts
 from .candidates import (
     CANDIDATES,
+    FRONTS,
     OF_FIELDS,
     ON_WALLS,
     PLAIN,
@@ -50,7 +51,7 @@ from .candidates import (
     additive_share,
 )
 from .fresh_errors import FreshErrors
-from .fronts import across, sheets
+from .fronts import across, sheets, torn
 from .interactions import interactions
 from .judging import EXPLAINED, NEARLY_EXPLAINED, Candidate, Options, best_of
 from .ladder import climbed
@@ -580,9 +581,16 @@ class Default:
         return next((item for item in self.candidates if item.name == name), None)
 
     def _keep(self, name: str, trained: Trained) -> None:
+        if name.startswith(FRONTS) and torn(trained.model.kernel, self._points):
+            return
         self.candidates.append(self._candidate(name, trained))
         if not self.trainer.stopped():
             self.trainer.monitor.best = (self.best.name, self.best.left_out)
+
+    @property
+    def _points(self) -> np.ndarray:
+        """All points of the data."""
+        return np.concatenate([np.asarray(item.points) for item in self.observations])
 
     def _candidate(self, name: str, trained: Trained) -> Candidate:
         return Candidate(name, trained, self.options.validation, self.options.accuracy or EXPLAINED)
