@@ -367,8 +367,11 @@ def _check_problem(posterior: Posterior, problem: Any) -> None:
 
 def _comparison(posterior: Posterior, fresh: Observation, inside: np.ndarray | None, size_of_u: float) -> Comparison:
     found = posterior.compared(fresh, inside)
-    of_u = fresh.of_values and len(values_of_fields(posterior)) == 1
-    return _compared(fresh, found, size_of_u, VALUES if of_u else fresh.name, np.asarray(fresh.points))
+    name = fresh.name
+    if fresh.of_values:
+        # Which fresh values of one of several fields tell about the inside is not known.
+        name = VALUES if len(values_of_fields(posterior)) == 1 else f"values of {fresh.name}"
+    return _compared(fresh, found, size_of_u, name, np.asarray(fresh.points))
 
 
 def _inside(

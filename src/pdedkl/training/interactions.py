@@ -111,7 +111,8 @@ def triangles(sets: Sequence[tuple[int, ...]]) -> Sets:
 
 def strongest_pairs(search: Default) -> Sets:
     """As many pairs as there are of `ALL_PAIRS` inputs, by `E (∂_i ∂_j m)²` for the posterior mean `m` so far."""
-    sizes = np.mean(search.curvatures(max(8, CURVATURES // search.domain.dim)) ** 2, axis=0)
+    _, hessians = search.curvatures(max(8, CURVATURES // search.domain.dim))
+    sizes = np.mean(hessians**2, axis=0)
     rows, columns = np.triu_indices(len(sizes), 1)
     order = np.argsort(-sizes[rows, columns])[: ALL_PAIRS * (ALL_PAIRS - 1) // 2]
     return tuple(sorted((int(rows[k]), int(columns[k])) for k in order))

@@ -37,6 +37,7 @@ from ..scales import may_be_noise, signal_variance, size_of_field
 from . import starts
 from .candidates import (
     CANDIDATES,
+    FRONTS,
     OF_FIELDS,
     ON_WALLS,
     PLAIN,
@@ -50,6 +51,7 @@ from .candidates import (
     additive_share,
 )
 from .fresh_errors import FreshErrors
+from .fronts import across, sheets, torn
 from .interactions import interactions
 from .judging import EXPLAINED, NEARLY_EXPLAINED, Candidate, Options, best_of
 from .ladder import climbed
@@ -65,6 +67,8 @@ EXPLORING_POINTS = 400
 LENGTH_SCALES = (1.0, 0.3)
 # Iterations with fixed weights that show where directions lie, and whether a kernel could gain anything.
 GLANCE = 15
+# Points at which second derivatives are computed to find fronts.
+CURVED_POINTS = 400
 # The share of the variance of a field that is its own, where a search begins with what fields have in common.
 OF_ITS_OWN = 1e-2
 # Other strengths of the prior to try with validation data, as multiples of the usual one.
@@ -229,6 +233,12 @@ class Default:
         of_values = all(item.operator.local for item in self.observations)
         return self.free and self.domain.dim > 2 and of_values and self.options.engine == "closed-form"
 
+    @property
+    def may_have_fronts(self) -> bool:
+        """Whether to look for thin sheets: what is left is in few inputs, and no noise."""
+        few = self.domain.dim <= starts.DIRECTIONS_PER_GROUP and self.free
+        return few and self.options.model == "dkl" and self.errors_are_left
+
     @cached_property
     def symmetry(self) -> Invariants | None:
         """What does not change under the symmetries of the problem, if it has some and nothing is measured besides."""
@@ -343,6 +353,12 @@ class Default:
         """A sum over the sets of inputs that act together; `None` if no such sum fits the data."""
         found = interactions(self)
         return None if found is None else self.model(found.kernel(self.domain, self.profile), noise=USUAL_NOISE)
+
+    def fronts(self) -> Model | None:
+        """Steep functions across the sheets along which the best posterior turns; `None` if there are none."""
+        points, hessians = self.curvatures(CURVED_POINTS)
+        found = sheets(np.asarray(jax.vmap(Normalisation(self.domain))(points)), hessians)
+        return self.model(across(self.domain, self.variance, found, self.profile)) if found else None
 
     def form(self) -> Model:
         """A network of the same shape that starts as one quadratic form: the one whose slopes are nearest."""
@@ -520,12 +536,13 @@ class Default:
         unit = np.asarray(jax.vmap(Normalisation(self.domain))(points))
         return additive_share(unit, gradients) > few
 
-    def curvatures(self, count: int) -> np.ndarray:
-        """Second derivatives of the best posterior mean so far, at some points of the data."""
+    def curvatures(self, count: int) -> tuple[Array, np.ndarray]:
+        """Some points of the data, and second derivatives of the best posterior mean so far there."""
         everywhere = jnp.concatenate([item.points for item in self.observations])
         trained = self.best.trained
         posterior = condition(trained.model, trained.objective.observations)
-        return np.asarray(starts.curvatures(posterior, everywhere[:: max(1, len(everywhere) // count)][:count]))
+        some = everywhere[:: max(1, len(everywhere) // count)][:count]
+        return some, np.asarray(starts.curvatures(posterior, some))
 
     def _slopes(self, candidate: Candidate) -> tuple[Array, list[np.ndarray]]:
         """All points of the data, and for each field the slopes of a candidate's posterior mean there."""
@@ -570,9 +587,16 @@ class Default:
         return next((item for item in self.candidates if item.name == name), None)
 
     def _keep(self, name: str, trained: Trained) -> None:
+        if name.startswith(FRONTS) and torn(trained.model.kernel, self._points):
+            return
         self.candidates.append(self._candidate(name, trained))
         if not self.trainer.stopped():
             self.trainer.monitor.best = (self.best.name, self.best.left_out)
+
+    @property
+    def _points(self) -> np.ndarray:
+        """All points of the data."""
+        return np.concatenate([np.asarray(item.points) for item in self.observations])
 
     def _candidate(self, name: str, trained: Trained) -> Candidate:
         return Candidate(name, trained, self.options.validation, self.options.accuracy or EXPLAINED)
