@@ -21,6 +21,7 @@ KINDS = ("u", "f", "slope")
 REGIONS = ("inside", "near the boundary", "outside")
 POINTS = 1000
 LEAST_SHARE = 0.9
+RESULTS = Path(__file__).parent / "results"
 
 PAGE = """# Do error bars hold?
 
@@ -226,13 +227,13 @@ def shown(row: dict) -> str:
 
 
 def main() -> int:
-    parser = arguments(__doc__, Path("runs/calibration.json"), jobs=2)
+    parser = arguments(__doc__, RESULTS / "calibration.json", jobs=2)
     parser.add_argument("--noise", nargs="*", type=float, default=list(NOISE))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="24 cells: no noise and much, one seed")
     options = parser.parse_args()
     if options.quick:
-        options.noise, options.seeds, options.out = [NOISE[0], NOISE[-1]], 1, Path("runs/calibration-quick.json")
+        options.noise, options.seeds, options.out = [NOISE[0], NOISE[-1]], 1, RESULTS / "calibration-quick.json"
     from problems import CALIBRATION_CASES
 
     names = chosen(list(CALIBRATION_CASES), options.only)

@@ -34,7 +34,7 @@ threadpool_limits(1)
 
 # Tracing makes many objects, few of which are garbage: looking for it seldom saves a twentieth of the time.
 gc.freeze()
-gc.set_threshold(50_000, 20, 50)
+gc.set_threshold(400_000, 20, 50)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -81,6 +81,14 @@ def library_for(tree: Any) -> Any:
     return jnp if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree)) else np
 
 
+def array_of(values: Any) -> jax.Array:
+    """A copy on the device. Outside of programs `jnp.asarray` would compile one for each new shape.
+
+    NumPy makes the copy, since JAX may share the memory of a well-aligned array, or read it only after returning.
+    """
+    return jax.device_put(np.array(values))
+
+
 @cache
 def is_known(setting: str, value: Any) -> bool:
     """Whether this version of XLA has the setting."""

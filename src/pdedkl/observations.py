@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .compilation import library_for
+from .compilation import array_of, library_for
 from .domain import Domain
 from .equations import Linear, Nonlinear, Term, as_operator, compiled_term
 from .operators import Integral, Operator, Row, Symbol, identity, same
@@ -277,7 +277,7 @@ def _check_operator_at(operator: Operator, q: np.ndarray) -> None:
     def symbols(q: Array) -> list[Symbol]:
         return [local.symbol(q) for _, local in operator.local_terms()]
 
-    jax.eval_shape(symbols if operator.order <= 2 else operator(jnp.sum), jnp.asarray(q))
+    jax.eval_shape(symbols if operator.order <= 2 else operator(jnp.sum), array_of(q))
 
 
 def check_observations(
@@ -384,11 +384,8 @@ def _read_weights(weights: Any, n: int) -> Array:
 
 
 def _own(array: np.ndarray) -> Array:
-    """A copy, so that the caller may change the array afterwards.
-
-    NumPy makes the copy, since JAX may share the memory of a well-aligned array, or read it only after returning.
-    """
-    return jnp.asarray(np.array(array))
+    """A copy, so that the caller may change the array afterwards."""
+    return array_of(array)
 
 
 def taken(item: Observation, part: np.ndarray) -> Observation:

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 import pdedkl as pk
+from pdedkl.inference import staged
 from pdedkl.inference.engines import ClosedForm
 from pdedkl.inference.evidence import linear_system
 from pdedkl.inference.parts import joined, layout_of, size_of
 from pdedkl.inference.staged import (
     STAGED_VALUES,
+    cross_of,
     evaluate,
     filled_system,
     gram_of,
@@ -120,6 +122,23 @@ def test_the_matrix_of_all_rows_and_its_diagonal(kernel):
         alone = joined(engine, whole.parameters, (rows,))
         found = variances_of(*alone, engine, whole.parameters, rows)
         np.testing.assert_allclose(found, engine.diagonal(whole.parameters, rows), rtol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", ["inputs", "groups of two sizes"])
+def test_covariances_in_tiles_are_those_of_one_program(kernel, monkeypatch):
+    """With sections of less than a tile, a whole one and more; rows that lack parts to the left and to the right."""
+    data = (U, F, FLUX, ZERO)
+    model = pk.Model(KERNELS[kernel](), list(data))
+    engine = ClosedForm()
+    sections = [rows_at(engine, model.kernel, item.operator, item.points) for item in data]
+    parameters = engine.parameters(model.kernel)
+    parts, layout = joined(engine, parameters, sections)
+    others, _ = joined(engine, parameters, sections[::-1][:2])
+    monkeypatch.setattr(staged, "TILE", 8)
+    tiled = matrix_of(parts, layout), np.asarray(cross_of(parts, others))
+    monkeypatch.setattr(staged, "TILED_PAIRS", 0)
+    for found, expected in zip(tiled, (matrix_of(parts, layout), cross_of(parts, others)), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
 
 
 def test_usual_sizes():

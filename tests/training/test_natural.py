@@ -5,14 +5,13 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from cases import domain, operators, points
 
 import pdedkl as pk
 from pdedkl.means import observed_mean
 from pdedkl.operators import vanishing
-from pdedkl.training import adam, natural
+from pdedkl.training import natural
 
 
 def network_mean(d, multiplier=None, seed=0):
@@ -114,19 +113,3 @@ def test_a_mean_needs_a_network_of_one_output():
 def test_a_mean_needs_a_network_of_these_inputs():
     with pytest.raises(ValueError, match="takes 2 inputs"):
         pk.NetworkMean(domain(3), pk.MLP(2, 1, width=3, depth=1, key=jax.random.key(0)))
-
-
-def test_gradient_steps_are_those_of_another_package():
-    """The same steps by optax, on a function with a known slope; their mean is mostly of the last ones."""
-    w, slope = jnp.asarray([1.0, -2.0, 0.5]), lambda w: jnp.asarray([2.0, 0.3, -1.0]) * w
-    optimiser = optax.adam(adam.length_at)
-    expected, memory, state, path = w, optimiser.init(w), adam.start(w), []
-    for _ in range(30):
-        update, memory = optimiser.update(slope(expected), memory)
-        expected = expected + update
-        state = adam.moved(state, slope(state.w))
-        path.append(np.asarray(expected))
-    np.testing.assert_allclose(state.w, expected, rtol=1e-6)
-    shares = np.asarray([np.prod([1 - 17 / (k + 16) for k in range(j + 1, 31)]) * 17 / (j + 16) for j in range(1, 31)])
-    np.testing.assert_allclose(state.average, shares @ np.stack(path), rtol=1e-6)
-    assert shares.sum() == pytest.approx(1.0) and shares[-6:].sum() > 0.7

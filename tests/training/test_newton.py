@@ -2,6 +2,7 @@
 
 import warnings
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -44,10 +45,16 @@ def newton(data):
     return Newton(LINE, data, Trainer(Journal(None, ""), Monitor()))
 
 
-def test_a_cubic_equation_is_solved():
-    stated = cubic()
+@pytest.fixture(scope="module")
+def alone():
+    """The cubic equation, solved, and how many steps its callbacks saw."""
+    seen = []
+    return fitted(cubic(), callbacks=[seen.append]), len(seen)
+
+
+def test_a_cubic_equation_is_solved(alone):
+    stated, (posterior, _) = cubic(), alone
     assert stated.verify(n=20).ok and stated.equation == "-∂²u/∂x² + u³ = f"
-    posterior = fitted(stated)
     assert error_of(posterior, stated) < 1e-5
     at = stated.interior(5)
     np.testing.assert_allclose(posterior.predict(at, U).mean, posterior.predict(at).mean)
@@ -138,7 +145,7 @@ def test_a_step_to_numbers_without_bounds_is_shortened():
     [
         (lambda: fitted(cubic(), start=lambda q: jnp.nan * q[0]), "`start` needs a function that is finite"),
         (lambda: fitted(cubic(), continuation={"nu": [1.0]}), "there are none"),
-        (lambda: fitted(cubic(), checkpoint="run.npz"), "no `checkpoint`"),
+        (lambda: fitted(cubic(), validation=cubic().fresh(5)), "no `validation`"),
         (lambda: problem(U * pk.Parameter("k", 1.0) * U == 1), "unknown number k"),
         (lambda: problem((pk.D(X) @ U) * 0 + 1 == 2), "needs an unknown field"),
         (lambda: pk.Problem(LINE, equations=[], conditions=[WALLS]), "operator with its source, or equations"),
@@ -189,12 +196,32 @@ def test_a_callback_ends_newtons_method_as_well():
     assert 3 <= len(calls) < 6 and posterior.training.stopped == "a callback asked for it"
 
 
-def test_no_network_is_tried_for_a_nonlinear_equation_and_rounds_have_no_files(tmp_path):
-    from pdedkl.training import networks, solving
+@pytest.mark.parametrize("part", [0.05, 0.6])
+def test_a_stopped_run_goes_on_to_the_same_bits(alone, part, tmp_path):
+    """While it looks, and while it trains on the linearisation that was found."""
+    expected, steps = alone
+    left = [max(1, int(part * steps))]
+
+    def stop(_):
+        left[0] -= 1
+        return left[0] == 0
+
+    checkpoint = tmp_path / "run.npz"
+    assert fitted(cubic(), checkpoint=checkpoint, checkpoint_every=0.0, callbacks=[stop]).training.stopped
+    found = fitted(cubic(), checkpoint=checkpoint)
+    for one, other in zip(jax.tree.leaves(found.model), jax.tree.leaves(expected.model), strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(found.alpha, expected.alpha)
+    assert found.training.stopped is None and found.training.iterations == expected.training.iterations
+    assert {file.name.split(".training-")[0] for file in tmp_path.iterdir()} == {"run.npz"}
+    with pytest.raises(ValueError, match="belongs to another run"):
+        fitted(cubic(), n=24, checkpoint=checkpoint)
+
+
+def test_no_network_is_tried_for_a_nonlinear_equation():
+    from pdedkl.training import networks
 
     assert not networks.applies(cubic(), ())
-    search = solving.Search(cubic(), (), 1e-3, None, 0, tmp_path / "checkpoint", ())
-    assert search.checkpoint_of("round-1") is None
 
 
 def test_values_that_are_far_off_count_less():
@@ -229,9 +256,8 @@ def test_a_solution_that_is_zero_has_converged_and_has_no_infinite_errors():
     assert np.isfinite(posterior.verdict.error_u) and posterior.training.iterations[-1].change < 1e-3
 
 
-def test_a_posterior_is_checked_against_the_equation_itself():
-    stated = cubic()
-    posterior = fitted(stated)
+def test_a_posterior_is_checked_against_the_equation_itself(alone):
+    stated, (posterior, _) = cubic(), alone
     verdict = posterior.check(stated, n=50)
     assert verdict.status == posterior.verdict.status
     assert {c.name for c in verdict.comparisons} >= {"-∂²u/∂x² + u³"}

@@ -85,7 +85,7 @@ def test_all_kernels_are_tried_again_where_more_points_gain_nothing(monkeypatch)
         before = search.best.verdict.error_u if search.found else np.inf
         verdict = SimpleNamespace(error_u=next(errors), calibrated=True, status="calibrated")
         search.found.append(SimpleNamespace(verdict=verdict, model=SimpleNamespace(mean=None)))
-        search.rounds.append(SimpleNamespace(seconds=0.0))
+        search.rounds.append(SimpleNamespace(seconds=0.0, values=100))
         called.append((name, "start" in options))
         return verdict.error_u < solving.GAIN * before
 
@@ -152,6 +152,10 @@ def test_only_forward_problems_are_for_networks():
     assert not networks.applies(poisson(conditions=measured), ())
 
 
+def beginning(problem):
+    return problem.domain, *networks.pool_of(problem, 0)
+
+
 @pytest.fixture(scope="module")
 def network():
     """A short training of a small network."""
@@ -160,7 +164,7 @@ def network():
         patch.setattr(networks, "DEPTH", 2)
         patch.setattr(networks, "FIRST_ROWS", {"cpu": 60})
         patch.setattr(networks, "POOL", 2000)
-        return networks.trained(poisson(), Journal(None, ""), Monitor(), 0, goal=2e-2)
+        return networks.trained(*beginning(poisson()), Journal(None, ""), Monitor(), 0, goal=2e-2)
 
 
 def test_a_network_solves_the_problem_roughly(network):
@@ -168,6 +172,36 @@ def test_a_network_solves_the_problem_roughly(network):
     q = problem.interior(200)
     found, truth = jax.vmap(network)(jnp.asarray(q)), problem.truth(q)
     assert np.linalg.norm(found - truth) < 3e-2 * np.linalg.norm(truth)
+
+
+def test_steps_shorten_towards_the_end_of_the_time(monkeypatch):
+    monitor = Monitor(allowed=100.0)
+    for now, expected in ((20.0, 1.0), (60.0, 0.5), (100.0, 0.0), (120.0, 0.0)):
+        monkeypatch.setattr(Monitor, "seconds", now)
+        assert monitor.share_left(20.0) == expected and Monitor().share_left(20.0) == 1.0
+
+
+def test_a_round_leaves_time_for_what_follows_its_training(monkeypatch):
+    """Conditioning and the verdict took 3 s for 100 values: they are taken to need 12 s for 200."""
+    problem, asked = poisson(), []
+    search = solving.Search(problem, (), 1e-6, 100.0, 0, None, ())
+
+    def fitted(problem, data, seconds, **_):
+        asked.append((sum(map(len, data)), seconds))
+        history = (SimpleNamespace(seconds=4.0),)
+        training = SimpleNamespace(history=history, seconds=7.0, stopped=None, kernel="inputs")
+        return SimpleNamespace(
+            training=training, verdict=SimpleNamespace(error_u=1e-3, status="calibrated", calibrated=True)
+        )
+
+    monkeypatch.setattr(solving, "fit", fitted)
+    search.fit("explore", 50, 20.0)
+    assert asked == [(100, 20.0)] and search.after_training(200) == pytest.approx(12.0)
+    assert search.time_for_twice_as_many
+    search.fit("more points", 100, search.left)
+    assert asked[1] == (200, pytest.approx(search.left - 12.0, abs=0.1))
+    search.seconds = 5.0
+    assert not search.time_for_twice_as_many
 
 
 def test_a_network_goes_on_with_gradient_steps_and_after_a_kill(tmp_path, monkeypatch):
@@ -191,7 +225,9 @@ def test_a_network_goes_on_with_gradient_steps_and_after_a_kill(tmp_path, monkey
         return len(seen) == 3
 
     def trained(path, callbacks=()):
-        return networks.trained(poisson(), Journal(path, "", 0.0), Monitor(callbacks=callbacks), 0, goal=1e-9)
+        return networks.trained(
+            *beginning(poisson()), Journal(path, "", 0.0), Monitor(callbacks=callbacks), 0, goal=1e-9
+        )
 
     whole, file = trained(None, [lambda step: seen.append(step.phase)]), tmp_path / "network"
     assert {"network", "network, gradient steps", "network, large batches"} == set(seen)

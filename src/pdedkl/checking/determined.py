@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from ..compilation import array_of
 from ..domain import TIME, Domain
 from ..equations import Nonlinear
 from ..inference.engines import ClosedForm
@@ -100,7 +101,7 @@ def level_is_free(rows: Rows, field: str | None = None) -> bool:
     """
     constant: Any = (lambda q: jnp.ones(())) if field is None else constant_in(field)
     for operator, points in rows:
-        some = jnp.asarray(points[:: max(1, len(points) // FEW)][:FEW])
+        some = array_of(points[:: max(1, len(points) // FEW)][:FEW])
         for row in operator.rows if isinstance(operator, Nonlinear) else (operator,):
             if np.any(np.asarray(jax.vmap(row(constant))(some))):
                 return False

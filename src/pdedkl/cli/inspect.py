@@ -25,7 +25,10 @@ def problems() -> None:
 
 
 @app.command()
-def new(path: Annotated[Path, typer.Argument(help="The file to write, such as my_problem.py.")]) -> None:
+def new(
+    path: Annotated[Path, typer.Argument(help="The file to write, such as my_problem.py.")],
+    fields: Annotated[bool, typer.Option("--fields", help="Several fields and nonlinear equations.")] = False,
+) -> None:
     """Write a commented template for your own problem. It runs without changes."""
     from ..files import write_atomically
     from ..problems import template
@@ -35,7 +38,7 @@ def new(path: Annotated[Path, typer.Argument(help="The file to write, such as my
             raise ValueError(f"A problem is a Python file: name it {path.stem}.py.")
         if os.path.lexists(path):
             raise ValueError(f"{path} exists already: name another file.")
-        write_atomically(path, template().encode())
+        write_atomically(path, template(fields).encode())
     typer.echo(clean(f"Wrote {path}. Run it with: pdedkl solve {path}"))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ..compilation import compiled_quickly
+from ..compilation import array_of, compiled_quickly
 from ..observations import Learned, Observation, check_observations
 from ..operators import Operator, Row, identity, same
 from ..verdicts import INSIDE
@@ -95,7 +95,7 @@ class Comparing:
         wide = [bool(cause.left_out) or noise or not narrow for cause, noise in zip(causes, noisy)]
         least = [0.0 if narrow else 1.0] * first + [1.0 if only_wider else 0.0 for only_wider in wide]
         names = ["fresh values"] + ["left-out values"] * any(cause.left_out for cause in causes)
-        factors = jnp.asarray(factors_of(compared, least))
+        factors = array_of(factors_of(compared, least))
         calibration = dataclasses.replace(split.calibration, factors=factors, source=" and ".join(names))
         return dataclasses.replace(self, calibration=calibration)
 
@@ -252,12 +252,12 @@ class Comparing:
         chosen = np.concatenate(at)
         made = Probes(
             operators,
-            tuple(map(jnp.asarray, points)),
-            jnp.asarray(found.solved[:, chosen]),
-            jnp.asarray(found.factor(chosen)),
+            tuple(map(array_of, points)),
+            array_of(found.solved[:, chosen]),
+            array_of(found.factor(chosen)),
             counts,
         )
-        calibration = Calibration(jnp.ones(len(names)), made, tuple(names), "nothing yet")
+        calibration = Calibration(array_of(np.ones(len(names))), made, tuple(names), "nothing yet")
         return dataclasses.replace(self, calibration=calibration), errors
 
     def _of_inside(self: Any, error: Inside) -> Compared:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -49,7 +48,7 @@ def joint(posterior: Any, wanted: Rows) -> Joint:
     found, data = rows.test_rows(posterior, *wanted), rows.data_of(posterior).rows
     prior = matrix_of(found.parts, found.layout)
     with_data = between(between(np.asarray(cross_of(found.parts, data.parts)), found.layout).T, data.layout)
-    explained, solved = map(np.asarray, _explained(posterior.solver.factor, jnp.asarray(with_data)))
+    explained, solved = map(np.asarray, _explained(posterior.solver.factor, with_data))
     mean = np.concatenate([rows.prior_mean(posterior, operator, points) for operator, points in wanted])
     return Joint(mean + with_data.T @ np.asarray(posterior.alpha), prior - explained, np.diagonal(prior), solved)
 

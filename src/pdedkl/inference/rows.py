@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..compilation import compiled, compiled_quickly
+from ..compilation import array_of, compiled, compiled_quickly
 from ..means import ZeroMean, observed_mean
 from ..operators import Operator, identity
 from ..operators.offset import has_offset, linear_part, offset_at
@@ -115,9 +115,9 @@ def prior_variance(posterior: Any, rows: Joined) -> np.ndarray:
 class Side(NamedTuple):
     """Covariances of test rows with the data and with the probes, still between joined jets, and where rows are."""
 
-    with_data: Float[Array, "_ _"]
+    with_data: Float[Array | np.ndarray, "_ _"]
     of_data: Float[Array, "n _"]
-    with_probes: Float[Array, "_ _"] | None
+    with_probes: Float[Array | np.ndarray, "_ _"] | None
     of_probes: Float[Array, "z _"] | None
     place: Float[Array, "m _"]
 
@@ -125,7 +125,7 @@ class Side(NamedTuple):
         return _between(self.with_data, self.place, self.of_data)
 
 
-def _between(gram: Array, left: Array, right: Array) -> Array:
+def _between(gram: Any, left: Array, right: Array) -> Array:
     return summed(summed(gram, left).T, right).T
 
 
@@ -210,7 +210,7 @@ def covariance(
     left, right = test_rows(posterior, (operator, points)), test_rows(posterior, (other_operator, other_points))
     few = max(len(points), len(other_points)) * posterior.alpha.shape[0] <= FEW_ENTRIES
     calibration = posterior.calibration
-    scaling = None if calibration is None else (calibration.factors[-1], calibration.weights())
+    scaling = None if calibration is None else (array_of(np.asarray(calibration.factors)[-1]), calibration.weights())
     found = (_jointly_quickly if few else _jointly)(
         posterior.solver,
         _gram(posterior),

@@ -22,19 +22,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from ..compilation import compiled, compiled_quickly
+from ..compilation import array_of, compiled, compiled_quickly, library_for
 from ..model import Model
 from ..observations import Observation
 from ..operators import Operator
 from .cholesky import factorise
 from .engines import FEW_TERMS, Autodiff, Engine
 from .evidence import derivatives, linear_system
-from .gram import assemble, pull_back
-from .parts import Layout, Part, joined, size_of, variances_of_groups
+from .gram import assemble, offsets, pull_back, row_count
+from .parts import Layout, Part, block_of_groups, joined, size_of, variances_of_groups
 
 # Up to this number of values, stages are worth it. With more, compiling is a small part of the time, and one program
 # needs less memory.
 STAGED_VALUES = 4096
+
+# On a CPU, covariances that are computed once come in tiles of so many rows and columns, unless there are more of them:
+# one program then serves all sizes. With more, a program of their own is faster, its compilation included.
+TILE, TILED_PAIRS = 128, 1 << 20
 
 
 class System(eqx.Module):
@@ -94,7 +98,7 @@ def _given_first(given: int, total: int) -> tuple[Order, int]:
 
 def terms_of(layout: Layout) -> Array:
     """The places of a layout, with numbers that are too large in place of −1."""
-    return _too_large(layout.place, len(layout.owner))
+    return array_of(np.where(layout.place < 0, len(layout.owner), layout.place))
 
 
 def _too_large(index: np.ndarray, size: int) -> Array:
@@ -130,10 +134,10 @@ def gram_of(parts: Sequence[Part]) -> Float[Array, "m m"]:
     return _sum([_spread(_gram(part.bare()), part.among, part.among) for part in parts])
 
 
-def cross_of(parts: Sequence[Part], others: Sequence[Part]) -> Float[Array, "m n"]:
+def cross_of(parts: Sequence[Part], others: Sequence[Part]) -> Float[Array | np.ndarray, "m n"]:
     """The covariances of joined jets with others of the same kernel."""
     pairs = list(zip(parts, others))
-    return _sum([_spread(_cross(part.bare(), other.sections), part.among, other.among) for part, other in pairs])
+    return _sum([_spread(_crossed(part, other.sections), part.among, other.among) for part, other in pairs])
 
 
 def pulled_back(parts: Sequence[Part], weights: Float[Array, "m m"]) -> list[tuple[Any, tuple[Any, ...]]]:
@@ -166,7 +170,8 @@ def _rows_at(engine: Engine, kernel: Any, operator: Operator, points: Any) -> An
 
 def matrix_of(parts: Sequence[Part], layout: Layout) -> np.ndarray:
     """The symmetric matrix of all rows."""
-    gram = symmetric(np.asarray(gram_of(parts)))
+    upper = [_spread(_upper(part), part.among, part.among) for part in parts]
+    gram = symmetric(np.asarray(_sum(upper)))
     return between(between(gram, layout).T, layout)
 
 
@@ -191,13 +196,59 @@ def _taken(matrix: Any, rows: Any, columns: Any) -> Array:
     return take(take(matrix, rows).T, columns).T
 
 
-def _sum(found: Sequence[Array]) -> Array:
+def _sum(found: Sequence[Any]) -> Any:
     return found[0] if len(found) == 1 else _added(tuple(found))
 
 
 @compiled_quickly
-def _added(found: tuple[Array, ...]) -> Array:
+def _added(found: tuple[Any, ...]) -> Any:
     return sum(found[1:], found[0])
+
+
+def _crossed(part: Part, others: Sequence[Any]) -> Any:
+    return _in_tiles(part, others) if _few(part, others) else _cross(part.bare(), tuple(others))
+
+
+def _upper(part: Part) -> Any:
+    few = _few(part, part.sections)
+    return _in_tiles(part, part.sections, upper=True) if few else _gram(part.bare())
+
+
+def _few(part: Part, others: Sequence[Any]) -> bool:
+    """Whether covariances are computed in tiles."""
+    if part.block is not block_of_groups or jax.default_backend() != "cpu" or library_for((part, others)) is not np:
+        return False
+    return offsets(part.sections)[-1] * offsets(others)[-1] <= TILED_PAIRS
+
+
+def _in_tiles(part: Part, others: Sequence[Any], upper: bool = False) -> np.ndarray:
+    """The covariances of all rows with others, or those tiles of a symmetric matrix that are not below its diagonal."""
+    gram = np.zeros((offsets(part.sections)[-1], offsets(others)[-1]))
+    right = _tiles(others)
+    for i, m, left, simple in _tiles(part.sections):
+        for j, n, other, as_simple in right:
+            if upper and j < i:
+                continue
+            # Covariances are symmetric: rows that lack parts come first, so that one program serves both orders.
+            turned = as_simple and not simple
+            found = np.asarray(_tile(part.parameters, *((other, left) if turned else (left, other))))
+            gram[i : i + m, j : j + n] = (found.T if turned else found)[:m, :n]
+    return gram
+
+
+def _tiles(sections: Sequence[Any]) -> list[tuple[int, int, Any, bool]]:
+    """For each tile its first row, how many it has, the rows, filled up with zeros, and whether they lack parts."""
+    found = []
+    for start, rows in zip(offsets(sections), sections):
+        total = row_count(rows)
+        for i in range(0, total, TILE):
+            n = min(TILE, total - i)
+            fill = lambda a, i=i, n=n: np.pad(np.asarray(a)[i : i + n], ((0, TILE - n), *[(0, 0)] * (a.ndim - 1)))
+            found.append((start + i, n, jax.tree.map(fill, rows), rows.drift is None))
+    return found
+
+
+_tile = compiled(block_of_groups)
 
 
 def _assembled(part: Part) -> Array:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..compilation import array_of
 from ..domain import Domain, Layout
 from ..embeddings import Embedding, IdentityEmbedding, LatentJet, Normalisation, push_forward
 from ..operators import Operator, Row, Vanishing, identity
@@ -593,4 +594,4 @@ def _positive_log(name: str, value: Numbers, n: int) -> Array:
         raise ValueError(f"`{name}` needs one number or {n} of them: got shape {array.shape}.")
     if not (np.all(np.isfinite(array)) and np.all(array > 0)):
         raise ValueError(f"`{name}` needs positive, finite numbers: got {value}.")
-    return jnp.asarray(np.broadcast_to(np.log(array), (n,)))
+    return array_of(np.broadcast_to(np.log(array), (n,)))

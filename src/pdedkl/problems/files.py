@@ -62,19 +62,23 @@ def _problem(file: Path, names: dict[str, Any]) -> Problem:
     return problem
 
 
-def template() -> str:
+def template(fields: bool = False) -> str:
     """A problem file to start from. It runs without changes.
 
-    **Arguments:** none.
+    **Arguments:**
+
+    - `fields`: whether it has several fields and nonlinear equations.
 
     **Returns:** the text of a Python file.
 
     !!! example
         ```python
         assert "problem = " in pk.problems.template()
+        assert "pk.fields(" in pk.problems.template(fields=True)
         ```
     """
-    return resources.files(__package__).joinpath("template.py.txt").read_text(encoding="utf-8")
+    name = "template_fields.py.txt" if fields else "template.py.txt"
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _read(file: Path) -> bytes:

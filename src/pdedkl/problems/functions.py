@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compilation import array_of
 from ..domain import Domain
 from ..equations import Nonlinear
 from ..equations.terms import added, as_term
@@ -70,7 +71,7 @@ def check_at_a_point(function: Function, what: str, domain: Domain) -> None:
 
 def evaluate(points: np.ndarray, *functions: Function) -> np.ndarray:
     """Each function at every point; one row for each function."""
-    return np.asarray(_evaluate(functions, jnp.asarray(points)))
+    return np.asarray(_evaluate(functions, array_of(points)))
 
 
 @eqx.filter_jit

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..checking.determined import domain_pieces, level, level_is_free, on_any_face
+from ..compilation import array_of
 from ..domain import TIME, Domain
 from ..operators import Operator, parameters_of
 from ..operators.base import Identity
@@ -349,7 +350,7 @@ def _coefficients(operator: Operator, domain: Domain, points: np.ndarray) -> Coe
         first = jnp.zeros(domain.dim) if symbol.b is None else symbol.b
         return first, symbol.diagonal(domain.dim)
 
-    first, second = (np.asarray(part) for part in jax.vmap(read)(jnp.asarray(points)))
+    first, second = (np.asarray(part) for part in jax.vmap(read)(array_of(points)))
     first, second = first / unit, second / unit**2
     largest = max(float(np.max(np.abs(first))), float(np.max(np.abs(second))))
     return Coefficients(*(np.where(np.abs(part) > ABSENT * largest, part, 0.0) for part in (first, second)))

@@ -60,13 +60,11 @@ def solve(
     """
     config = folder.config()
     problem = problem_of(config, folder, trust)
-    # Newton's method has no checkpoint: such a run begins anew.
-    newton = any(isinstance(stated.operator, Nonlinear) for stated in problem.statements)
     common: dict[str, Any] = {
         "seed": config.seed,
         "accuracy": config.accuracy,
         "seconds": config.seconds,
-        "checkpoint": None if newton else folder / CHECKPOINT,
+        "checkpoint": folder / CHECKPOINT,
         "callbacks": callbacks,
         "progress": progress,
     }

@@ -62,10 +62,11 @@ def _with_profile(name: str, why: str) -> Kind:
     )
 
 
-ON_WALLS, SHARED = "inputs, zero on walls", "inputs, shared by fields"
-SYMMETRIC, AS_ROUGH = "symmetric", "symmetric, as rough"
+ON_WALLS, SYMMETRIC, SHARED = "inputs, zero on walls", "symmetric", "inputs, shared by fields"
 # The kinds that are made of the plain kernel.
 PLAIN = (ON_WALLS, SHARED, *PROFILES)
+# The kinds that are tried for several fields, by the kind of model.
+OF_FIELDS = {"linear": ("projection",), "dkl": (*PLAIN, "projection", "ridges", "ridges of several", "additive")}
 
 CANDIDATES: tuple[Kind, ...] = (
     Kind(
@@ -90,12 +91,6 @@ CANDIDATES: tuple[Kind, ...] = (
     _with_profile("rational quadratic", "Several length scales at once, as in a layer or a narrow peak."),
     _with_profile("Matérn 7/2", "Between Matérn 5/2 and smooth."),
     _with_profile("Matérn 9/2", "Between Matérn 7/2 and smooth."),
-    Kind(
-        AS_ROUGH,
-        "Symmetric functions that are as rough as the best plain kernel, where smooth ones were no better than it.",
-        lambda search: search.errors_are_left and search.symmetry is not None and search.roughness is not None,
-        lambda search: search.symmetric(search.observations, 1.0, PROFILES[search.roughness or ""]()),
-    ),
     Kind(
         SHARED,
         "A process that enters all fields, with learned weights, beside those of each field: fields that are alike.",

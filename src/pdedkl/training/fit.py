@@ -243,11 +243,12 @@ def fit(
 ) -> Posterior:
     """Train a model on observations of operators of `u`, and condition it on them.
 
-    The default recipe tries kernels from simple to rich, the plain one first, and keeps the one with the best evidence.
-    For this it uses only the given observations. Then it multiplies the error bars by factors that fit fresh values of
-    the problem's source and conditions. Where there are no fresh values, it uses left-out values of the data. If the
-    values of `u` vary little about a large constant, this constant becomes the prior mean. Ctrl-C, or the end of the
-    time, ends the run after the current step and keeps the best model so far.
+    The default recipe tries kernels from simple to rich, the plain one first, and keeps the one with the best evidence
+    among those with small errors. Fresh values of the problem's source and conditions show these errors, and then give
+    the factors by which error bars are multiplied. Where there are no fresh values, left-out values of the data do.
+    The posterior is conditioned on the given observations only. If the values of `u` vary little about a large
+    constant, this constant becomes the prior mean. Ctrl-C, or the end of the time, ends the run after the current step
+    and keeps the best model so far.
 
     `posterior.verdict` says how far the result can be trusted. Where that is not "calibrated", a `FitWarning` says why.
     If the problem does not determine `u`, its error bars are at least as wide as what is left open.
@@ -281,7 +282,8 @@ def fit(
       place of the evidence. They are not conditioned on.
     - `calibrate`: whether to multiply error bars; by default the default recipe does and the paper's does not.
     - `checkpoint`: a file in which the run is stored as it goes on. If the process is killed, call `fit` again with the
-      same arguments: the run continues and ends with exactly the same parameters.
+      same arguments: the run continues and ends with exactly the same parameters. For nonlinear equations there are
+      files beside it whose names begin with this one.
     - `checkpoint_every`: seconds between two writes of that file.
     - `callbacks`: functions that are called with every `Step`; one that returns `True` ends the run.
     - `progress`: whether to show progress; by default it is shown in a terminal.
@@ -321,25 +323,26 @@ def fit(
     check_in_domain(domain, given)
     if is_nonlinear(given):
         given = with_numbers_as_fields(given)
-        if checkpoint is not None or validation is not None or mean is not None:
-            raise ValueError("Nonlinear equations take no `checkpoint`, `validation` and `mean`: leave them out.")
-        linear = partial(
-            fit,
-            recipe=recipe,
-            model=model,
-            seed=seed,
-            latent_dim=latent_dim,
-            groups=groups,
-            prior_strength=prior_strength,
-            accuracy=accuracy,
-            profile=profile,
-            engine=engine,
-            solver=solver,
-            trained_values=trained_values,
-            progress=False,
-        )
+        if validation is not None or mean is not None:
+            raise ValueError("Nonlinear equations take no `validation` and no `mean`: leave them out.")
+        chosen: dict[str, Any] = {
+            "recipe": recipe,
+            "model": model,
+            "seed": seed,
+            "latent_dim": latent_dim,
+            "groups": groups,
+            "prior_strength": prior_strength,
+            "accuracy": accuracy,
+            "profile": profile,
+            "engine": engine,
+            "solver": solver,
+            "trained_values": trained_values,
+        }
         steps = Steps(start, continuation, seconds, callbacks, calibrate is not False, seed, solver, progress)
-        posterior = solved(linear, problem, domain, given, steps)
+        box = (domain.layout, domain.lower.tolist(), domain.upper.tolist())
+        key = "" if checkpoint is None else fingerprint(given, **chosen, box=box, continuation=continuation)
+        steps = steps._replace(checkpoint=checkpoint, checkpoint_every=checkpoint_every, fingerprint=key)
+        posterior = solved(partial(fit, **chosen, progress=False), problem, domain, given, steps)
         say_how_it_ended(posterior, bool(getattr(problem, "unknown_functions", ())))
         return posterior
     if continuation:

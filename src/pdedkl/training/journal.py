@@ -204,7 +204,7 @@ def fingerprint(observations: Sequence[Observation], **options: Any) -> str:
     digest = hashlib.sha256(__version__.encode())
     for item in observations:
         digest.update(f"{jax.tree.structure(item)}|{item.noise_name}".encode())
-        places = item.points[np.unique(np.linspace(0, len(item) - 1, PROBES).astype(int))]
+        places = np.asarray(item.points)[np.unique(np.linspace(0, len(item) - 1, PROBES).astype(int))]
         for leaf in jax.tree.leaves(item, is_leaf=lambda node: isinstance(node, Coefficient)):
             values = jax.vmap(leaf)(places) if callable(leaf) else leaf
             digest.update(f"{np.shape(values)}".encode() + np.ascontiguousarray(values).tobytes())

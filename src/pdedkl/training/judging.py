@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -23,7 +24,7 @@ NOISE_MARGIN = 1.2
 BLIND = 0.9
 # Zeros are not predicted if more than this fraction of their variance is left.
 UNEXPLAINED = 0.5
-# Evidence decides among candidates whose left-out errors are at most this many times those of the best.
+# Evidence decides among candidates whose errors are at most this many times those of the best.
 COMPARABLE = 3.0
 
 
@@ -89,6 +90,25 @@ class Candidate:
         """Lower is better: the objective or, with validation data, their mean negative log density."""
         value = self.objective if self.validated is None else self.validated.density
         return value if np.isfinite(value) else np.inf
+
+
+def best_of(candidates: Sequence[Candidate], error_of_u: Callable[[Candidate], float] | None = None) -> Candidate:
+    """The candidate of lowest rank, among those that explain the data, or whose errors are comparable.
+
+    Once the data are explained, differences of evidence are due to rounding. And evidence can prefer a kernel that is
+    wrong between its data. Errors of `u` show that, as fresh values tell them (`fresh_errors.py`), or left-out values.
+    """
+    explained = [candidate for candidate in candidates if candidate.explained]
+    if explained or len(candidates) == 1 or candidates[0].validation is not None:
+        return min(explained or candidates, key=lambda candidate: candidate.rank)
+    seeing = [candidate for candidate in candidates if not candidate.blind] or candidates
+    if error_of_u is not None:
+        limit = COMPARABLE * min(map(error_of_u, seeing))
+        comparable = [candidate for candidate in seeing if error_of_u(candidate) <= limit]
+    else:
+        least = min(seeing, key=lambda candidate: candidate.left_out)
+        comparable = [candidate for candidate in seeing if candidate.comparable(least)] or [least]
+    return min(comparable or seeing, key=lambda candidate: candidate.rank)
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,12 @@ class Monitor:
         """The time since training began."""
         return time.monotonic() - self._begin
 
+    def share_left(self, since: float) -> float:
+        """The share that is left of the time from `since` seconds to the end of what is allowed; one without limit."""
+        if self.allowed is None:
+            return 1.0
+        return min(max((self.allowed - self.seconds) / max(self.allowed - since, 1e-9), 0.0), 1.0)
+
     def in_time(self, needed: float = 0.0) -> bool:
         """Whether there is time for `needed` more seconds. If not, the run is stopped."""
         if self.allowed is not None and self.seconds + needed > self.allowed:

@@ -15,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from ..compilation import compiled_quickly
@@ -26,7 +27,7 @@ from ..means import NetworkMean
 from ..observations import Learned, Observation
 from ..operators import parameters_of
 from ..scales import data_scales, signal_variance
-from . import adam, natural
+from . import gradients, natural
 from .journal import Journal, State
 from .monitor import Monitor
 from .walls import zero_walls
@@ -44,7 +45,7 @@ ROUGHLY = 1e-2
 # program of its own, so they grow by a large factor.
 FIRST_ROWS, MOST_ROWS, GROWTH = {"cpu": 400, "gpu": 1600}, {"cpu": 1600, "gpu": 6400}, 4
 # Fresh rows of each kind to draw from, and the numbers that all points of a kind may take.
-POOL, POOL_NUMBERS = 20_000, 4_000_000
+POOL, POOL_NUMBERS = 100_000, 10_000_000
 # Natural-gradient steps between two looks at the progress; steps in which two networks compete.
 STEPS, CONTEST = {"cpu": 10, "gpu": 50}, 30
 # Batches grow where the residual has not fallen to this fraction of that at the last look.
@@ -66,10 +67,17 @@ def applies(problem: Any, data: Sequence[Observation]) -> bool:
     return not measured and order <= 2 and not parameters_of([s.operator for s in problem.statements])
 
 
-def trained(problem: Any, journal: Journal, monitor: Monitor, seed: int, goal: float) -> NetworkMean:
+def trained(
+    domain: Domain,
+    pool: Sequence[Observation],
+    mean: NetworkMean,
+    journal: Journal,
+    monitor: Monitor,
+    seed: int,
+    goal: float,
+) -> NetworkMean:
     """The network whose relative residuals are smallest, trained until they reach `goal` or until the time is up."""
-    pool, mean = pool_of(problem, seed)
-    kinds = networks(problem.domain, seed)
+    kinds = networks(domain, seed)
     means = {name: eqx.tree_at(lambda m: m.network, mean, network) for name, network in kinds.items()}
     if len(means) > 1:
         looks = {
@@ -205,34 +213,33 @@ def _with_gradients(
 ) -> State:
     """Gradient steps until the goal is reached, or until twice as many gain little."""
     rows = _batch(pool, _rows(BATCH))
+    flat, unravel = ravel_pytree(gradients.start(mean))
+    since = monitor.seconds
 
     def begin() -> State:
-        first = adam.start(natural.weights_of(mean))
-        best = {"x": np.asarray(first.w), "residual": np.asarray(before), "before": np.asarray(before)}
         return {
-            **{key: np.asarray(value) for key, value in first._asdict().items()},
-            **best,
+            "state": np.asarray(flat),
+            "x": np.asarray(natural.weights_of(mean)),
+            "residual": np.asarray(before),
+            "before": np.asarray(before),
             "next": np.asarray(MANY),
             "done": np.asarray(False),
         }
 
     def step(state: State) -> State:
-        now = adam.State(*(jnp.asarray(state[key]) for key in adam.State._fields))
-        found, residual = adam.steps(mean, rows, now, seed, LOOK)
-        after = state | {key: np.asarray(value) for key, value in found._asdict().items()}
+        now, share = unravel(jnp.asarray(state["state"])), jnp.asarray(monitor.share_left(since))
+        found, left = gradients.steps(mean, rows, now, jnp.asarray(seed), share, LOOK)
+        residual, count, due = float(left), int(found.step), int(state["next"])
+        monitor.report(name, count, due, residual, 0.0, {})
+        after = state | {"state": np.asarray(ravel_pytree(found)[0])}
         if residual < float(state["residual"]):
             after |= {"x": np.asarray(found.average), "residual": np.asarray(residual)}
-        count, best, due = int(found.step), float(after["residual"]), int(state["next"])
-        monitor.report(name, count, due, residual, 0.0, {})
-        after |= {"done": np.asarray(best < goal)}
+        best = float(after["residual"])
+        done = best < goal or not np.isfinite(residual)
         if count >= due:
-            little = best >= GAINED * float(state["before"])
-            after |= {
-                "before": np.asarray(best),
-                "next": np.asarray(2 * due),
-                "done": np.asarray(little or best < goal),
-            }
-        return after
+            done = done or best >= GAINED * float(state["before"])
+            after |= {"before": np.asarray(best), "next": np.asarray(2 * due)}
+        return after | {"done": np.asarray(done)}
 
     return journal.run(name, begin, step, lambda: monitor.stopped is not None)
 

@@ -31,9 +31,10 @@ from ..observations import Observation
 from ..operators.rows import names_in
 from ..scales import exact_levels, signal_variance, with_tolerance
 from . import starts
+from .judging import Candidate
 from .objective import Objective
-from .phases import Trainer
-from .recipes import independent
+from .phases import Trained, Trainer
+from .recipes import FAILED, independent
 from .robust import with_weights
 
 # Iterations with a plain kernel, the number of values it is trained on, and the rounds of training in each.
@@ -97,6 +98,7 @@ class Newton:
         self.data = with_tolerance(data)
         self.history: list[Iteration] = []
         self.best: Iterate | None = None
+        self.looked: Trained | None = None
 
     def looks(self, start: Values) -> Iterate:
         """Iterations with a plain kernel that is trained a little in each."""
@@ -111,13 +113,21 @@ class Newton:
                 kernel = independent(starts.on_inputs(self.domain, variance, factor=0.5), fields, part)
                 model = starts.with_field(starts.model_of(kernel, part), self.fields)
             objective = Objective(model, part)
-            model = self.trainer.alternate(f"{self.name}, look {number + 1}", objective, ROUNDS).model
+            self.looked = self.trainer.alternate(f"{self.name}, look {number + 1}", objective, ROUNDS)
+            model = self.looked.model
             made = self.step(f"look {number + 1}", found.values, model, linear, changed=True)
             before, found = found.residual, found if made is None else made
             done = (close and found.change < NEAR) or (number + 1 >= LOOKS and not found.residual < LOWERS * before)
             if made is None or done or self.trainer.ended():
                 break
         return found
+
+    def sees(self, found: Iterate) -> bool:
+        """Whether looks ended at a function that also predicts values which it is not given."""
+        if self.looked is None or not found.change < SOME_WAY:
+            return False
+        candidate = Candidate("look", self.looked)
+        return candidate.left_out < FAILED
 
     def converge(self, model: Model, start: Values, phase: str = "iteration") -> Iterate:
         """Iterations that condition a trained model, until the solution stays as it is."""

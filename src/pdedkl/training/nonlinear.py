@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,8 +46,10 @@ from ..inference.linearising import (
 from ..kernels import Kernel
 from ..observations import Observation
 from ..operators.rows import names_in
+from ..scales import with_tolerance
 from .freed import trained_again
-from .journal import Journal
+from .journal import Journal, digest_of
+from .marching import marched, open_end
 from .measured import from_measurements
 from .monitor import Callback, Monitor, display
 from .newton import FAR, Iteration, Newton
@@ -71,6 +74,9 @@ class Steps(NamedTuple):
     seed: int = 0
     solver: str = "auto"
     progress: bool | None = False
+    checkpoint: str | Path | None = None
+    checkpoint_every: float = 2.0
+    fingerprint: str = ""
 
 
 def solved(
@@ -85,18 +91,21 @@ def _solved(
     fit_linear: Callable[..., Posterior], problem: Any, domain: Domain, data: Sequence[Observation], steps: Steps
 ) -> Posterior:
     begin = time.monotonic()
-    monitor = Monitor(callbacks=tuple(steps.callbacks), allowed=steps.seconds)
-    trainer = Trainer(Journal(None, ""), monitor)
-    make = partial(Newton, domain, trainer=trainer, solver=steps.solver, fields=getattr(problem, "fields", ()))
-    newton = make(data)
     names, functions = names_in([item.operator for item in data]), getattr(problem, "unknown_functions", ())
     functions = functions or tuple(name for name in names if is_number_field(name))
-    values = None
+    values = _started(steps.start, with_tolerance(data), names)
+    # Looks are phases of this journal, and each training has a file of its own. What is between them is computed anew.
+    journal = Journal(steps.checkpoint, digest_of((steps.fingerprint, values)), steps.checkpoint_every)
+    monitor = Monitor(callbacks=tuple(steps.callbacks), past=journal.past, allowed=steps.seconds)
+    journal.log = monitor.log
+    trainer = Trainer(journal, monitor)
+    make = partial(Newton, domain, trainer=trainer, solver=steps.solver, fields=getattr(problem, "fields", ()))
+    newton, before_this_process = make(data), journal.past.seconds
     history: list[Iteration] = []
     with monitor.interruptible():
         if steps.start is None and functions:
-            values = from_measurements(domain, newton.data, names, trainer)
-        values = _started(steps.start, newton.data, names) if values is None else values
+            measured = from_measurements(domain, newton.data, names, trainer)
+            values = values if measured is None else measured
         for numbers in stages(data, steps.continuation):
             name = ", ".join(f"{key} = {value:g}" for key, value in numbers.items())
             easier = make(with_numbers(tuple(data), numbers), name=name)
@@ -105,14 +114,30 @@ def _solved(
             # The rows themselves may contain the number.
             values = found.values if found.posterior is None else values_of(found.posterior, newton.data)
         found = newton.looks(values)
-    for _ in range(TRAININGS):
+        if (end := open_end(domain, newton.data)) and not newton.sees(found) and not trainer.ended():
+            part = lambda some, name: make(some, name=name)
+            other, steps_there = marched(part, newton.data, values, end)
+            history += steps_there
+            found = found if other is None else other
+    for number in range(TRAININGS):
         linear, before = linear_at(data, found.values), found.values
+        file = None if trainer.ended() else _file_of_training(journal.path, number + 1, linear)
         left = None if steps.seconds is None else max(steps.seconds - (time.monotonic() - begin), 1.0)
         with warnings.catch_warnings():
             # The verdict on a linearisation is not that on the solution.
             warnings.simplefilter("ignore")
             stated = problem if isinstance(problem, Domain) else Around(problem, linear)
-            trained = fit_linear(stated, linear, calibrate=False, seconds=left, callbacks=steps.callbacks)
+            called = time.monotonic()
+            trained = fit_linear(
+                stated,
+                linear,
+                calibrate=False,
+                seconds=left,
+                callbacks=steps.callbacks,
+                checkpoint=file,
+                checkpoint_every=steps.checkpoint_every,
+            )
+            before_this_process += max(trained.training.seconds - (time.monotonic() - called), 0.0)
         # Whoever ends this training means all of it.
         if (why := trained.training.stopped) not in (None, OUT_OF_TIME):
             monitor.stopped = why
@@ -141,7 +166,7 @@ def _solved(
         trained.training,
         iterations=iterations,
         converged=converged,
-        seconds=time.monotonic() - begin,
+        seconds=before_this_process + time.monotonic() - begin,
         stopped=monitor.stopped,
     )
     model = found.posterior.model.with_numbers(numbers_of([item.operator for item in data]))
@@ -162,6 +187,14 @@ def judged(posterior: Posterior, problem: Any, steps: Steps) -> Posterior:
         narrow = not open_questions and not around.unknown_functions
         posterior = posterior.calibrated(fresh, narrow=narrow)
     return replace(posterior, verdict=check(posterior, around, seed=steps.seed, open_questions=open_questions))
+
+
+def _file_of_training(checkpoint: Path | None, number: int, linear: Sequence[Observation]) -> Path | None:
+    """The checkpoint of one training. Another linearisation is another run."""
+    if checkpoint is None:
+        return None
+    values = [np.asarray(item.values) for item in linear]
+    return checkpoint.with_name(f"{checkpoint.name}.training-{number}-{digest_of(values)[:12]}")
 
 
 def stages(data: Sequence[Observation], continuation: Mapping[str, Sequence[float]] | None) -> list[dict[str, float]]:

@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..compilation import compiled, compiled_quickly
+from ..compilation import array_of, compiled, compiled_quickly, library_for
 from ..embeddings.base import Linear
 from ..embeddings.push_forward import Normalisation
 from ..inference import condition
@@ -159,7 +159,7 @@ class Objective(eqx.Module):
 
     def under(self, ceilings: np.ndarray, given: int | None = None) -> Objective:
         """The same objective with other ceilings, and with the first `given` observations given."""
-        levels = {name: jnp.asarray(level) for name, level in zip(sorted(self.noise_ceiling), ceilings)}
+        levels = {name: array_of(level) for name, level in zip(sorted(self.noise_ceiling), ceilings)}
         other = eqx.tree_at(lambda o: o.noise_ceiling, self, levels) if levels else copy.copy(self)
         if given is not None:
             object.__setattr__(other, "given", given)
@@ -276,7 +276,8 @@ def _filled(tree: Any, numbers: Vector) -> Any:
     """The tree with other numbers: the opposite of `_flat`."""
     leaves, structure = jax.tree.flatten(tree)
     ends = np.cumsum([0, *(leaf.size for leaf in leaves)])
-    parts = [jnp.asarray(numbers[i:j].reshape(leaf.shape)) for leaf, i, j in zip(leaves, ends, ends[1:])]
+    array = array_of if library_for(numbers) is np else jnp.asarray
+    parts = [array(numbers[i:j].reshape(leaf.shape)) for leaf, i, j in zip(leaves, ends, ends[1:])]
     return jax.tree.unflatten(structure, parts)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import equinox as eqx
@@ -36,8 +36,8 @@ from ..operators.rows import coordinates_of, names_in, value_of
 from ..scales import may_be_noise, signal_variance, size_of_field
 from . import starts
 from .candidates import (
-    AS_ROUGH,
     CANDIDATES,
+    OF_FIELDS,
     ON_WALLS,
     PLAIN,
     PROFILES,
@@ -49,8 +49,9 @@ from .candidates import (
     Kind,
     additive_share,
 )
+from .fresh_errors import FreshErrors
 from .interactions import interactions
-from .judging import EXPLAINED, NEARLY_EXPLAINED, Candidate, Options
+from .judging import EXPLAINED, NEARLY_EXPLAINED, Candidate, Options, best_of
 from .ladder import climbed
 from .objective import USUAL_NOISE, Objective, value_and_gradient
 from .phases import Trained, Trainer
@@ -99,7 +100,7 @@ class Default:
         self.order = max(item.operator.order for item in observations)
         self.candidates: list[Candidate] = []
         self.profile: Profile = options.profile or SquaredExponential()
-        self._directions: tuple[np.ndarray, np.ndarray] | None = None
+        self._judges: dict[str, FreshErrors] = {}
 
     def run(self) -> Candidate:
         kinds: list[Kind]
@@ -131,8 +132,10 @@ class Default:
 
     def _kinds(self) -> list[Kind]:
         """The kinds of kernels to try after the plain one."""
-        if self.options.model == "gp" or self.fields:
+        if self.options.model == "gp":
             return [kind for kind in CANDIDATES if kind.name in PLAIN]
+        if self.fields:
+            return [kind for kind in CANDIDATES if kind.name in OF_FIELDS[self.options.model]]
         if self.options.model == "linear":
             return [kind for kind in CANDIDATES if kind.name == "projection"]
         return list(CANDIDATES)
@@ -149,18 +152,30 @@ class Default:
 
     @property
     def best(self) -> Candidate:
-        """The candidate of lowest rank, among those that explain the data, or whose left-out errors are comparable.
+        """The best candidate so far."""
+        return self._best_of(self.candidates)
 
-        Once the data are explained, differences of evidence are due to rounding. And evidence can prefer a kernel that
-        is wrong between its data: left-out values show that.
+    def _best_of(self, candidates: Sequence[Candidate]) -> Candidate:
+        judge = self._judge() if len(candidates) > 1 else None
+        return best_of(candidates, None if judge is None else judge.of)
+
+    def _judge(self) -> FreshErrors | None:
+        """The errors of `u` that fresh values show, where source and conditions are functions that determine `u`.
+
+        Where they do not determine any smooth function, they may determine a symmetric one.
         """
-        explained = [candidate for candidate in self.candidates if candidate.explained]
-        if explained or self.options.validation is not None or len(self.candidates) == 1:
-            return min(explained or self.candidates, key=lambda candidate: candidate.rank)
-        seeing = [candidate for candidate in self.candidates if not candidate.blind] or self.candidates
-        least = min(seeing, key=lambda candidate: candidate.left_out)
-        comparable = [candidate for candidate in seeing if candidate.comparable(least)] or [least]
-        return min(comparable, key=lambda candidate: candidate.rank)
+        known = callable(getattr(self.problem, "fresh", None)) and not self.fields and not self.trainer.stopped()
+        if not known or may_be_noise(self.observations, self.observations):
+            return None
+        for found in filter(None, (self._named("inputs"), self._named(SYMMETRIC))):
+            if found.trained.objective.unknown:
+                return None
+            if found.name not in self._judges:
+                model = found.trained.model
+                self._judges[found.name] = FreshErrors(model, self.problem, self.observations, self.options.seed)
+            if not self._judges[found.name].open:
+                return self._judges[found.name]
+        return None
 
     # ── What the candidates ask ───────────────────────────────────────────────────────────────────────────────────
 
@@ -175,8 +190,9 @@ class Default:
 
     @property
     def has_directions(self) -> bool:
-        """Whether directions may differ from the inputs."""
-        return self.domain.dim > 1 or not self.free
+        """Whether directions may differ from the inputs. With several fields that has to be worth its time."""
+        worth_it = not self.fields or self.domain.dim > starts.DIRECTIONS_PER_GROUP or self.errors_are_left
+        return (self.domain.dim > 1 and worth_it) or not self.free
 
     @property
     def are_alike(self) -> bool:
@@ -200,7 +216,7 @@ class Default:
             return False
         roughest = self._named(f"{self.base.name}, Matérn 5/2")
         if name in ("Matérn 7/2", "Matérn 9/2") and roughest is not None:
-            return roughest.rank < self.base.rank
+            return self._best_of([self.base, roughest]) is roughest
         return True
 
     @property
@@ -220,16 +236,12 @@ class Default:
 
     @property
     def base(self) -> Candidate:
-        """What other profiles are tried with: the plain kernel, or that of symmetric functions if it is better."""
-        plain, found = self.trained("inputs"), self._named(SYMMETRIC)
-        return plain if found is None or found.blind or not found.rank < plain.rank else found
+        """What other profiles are tried with: the kernel of symmetric functions if the problem has a symmetry.
 
-    @property
-    def roughness(self) -> str | None:
-        """The name of the plain kernel's best profile, if it is not the one it began with."""
-        plain = {name: self._named(f"inputs, {name}") for name in PROFILES}
-        better = {k: c.rank for k, c in plain.items() if c is not None and c.rank < self.trained("inputs").rank}
-        return min(better, key=better.__getitem__) if better else None
+        A rough function with symmetries may be no better explained by smooth symmetric functions than by smooth ones.
+        """
+        found = self._named(SYMMETRIC)
+        return self.trained("inputs") if found is None or found.blind else found
 
     def trained(self, name: str) -> Candidate:
         found = self._named(name)
@@ -264,7 +276,17 @@ class Default:
 
     def of_fields(self, kernel: Kernel) -> Kernel:
         """The kernel for each of several fields, independent of the others."""
-        return kernel if kernel.fields else independent(kernel, self.fields, self.observations)
+        return kernel if kernel.fields else self.of_each_field(lambda _: kernel)
+
+    def of_each_field(self, build: Callable[[str | None], Kernel]) -> Kernel:
+        """Independent fields, each with a kernel of its own; one of some coordinates only has a plain one of these."""
+
+        def of(name: str | None) -> Kernel:
+            if name is None or coordinates_of(name, self.domain.layout) is None:
+                return build(name)
+            return starts.on_inputs(self.domain, self.variance, self.profile)
+
+        return of_each(of, self.fields, self.observations)
 
     def shared(self) -> Model:
         """A process that enters all fields, beside what each has of its own.
@@ -289,27 +311,35 @@ class Default:
         plain = self.trained("inputs")
         return self.model(plain.trained.model.kernel.times(self.walls))
 
-    def symmetric(self, part: tuple[Observation, ...], factor: float, profile: Profile | None = None) -> Model:
+    def symmetric(self, part: tuple[Observation, ...], factor: float) -> Model:
         """A function of what does not change under the symmetries of the problem."""
         assert self.symmetry is not None
-        kernel = starts.symmetric(self.domain, self.variance, self.symmetry, profile or self.profile, factor)
+        kernel = starts.symmetric(self.domain, self.variance, self.symmetry, self.profile, factor)
         return self.model(kernel, part=part)
 
     def projection(self) -> Kernel:
-        rows, strengths = self.directions
-        kept = self.options.latent_dim or min(len(rows), starts.DIRECTIONS)
-        rows, strengths = _enough(rows, strengths, kept, self.options.seed)
-        return starts.projection(self.domain, self.variance, rows, strengths, self.profile)
+        def of(name: str | None) -> Kernel:
+            rows, strengths = self.directions[name]
+            kept = self.options.latent_dim or min(len(rows), starts.DIRECTIONS)
+            rows, strengths = _enough(rows, strengths, kept, self.options.seed)
+            return starts.projection(self.domain, self.variance, rows, strengths, self.profile)
+
+        return self.of_each_field(of)
 
     def ridges(self, each: int) -> Kernel:
         """A sum of functions of `each` directions. They start from the projection, which has found the right space."""
         found = self._named("projection")
-        rows, strengths = self.directions if found is None else starts.directions_of(found.trained.model.kernel)
         groups = self.options.groups or self.options.latent_dim or starts.DIRECTIONS
         count = self.options.latent_dim or each * groups
-        return starts.ridges(
-            self.domain, self.variance, rows, strengths, count, min(groups, count), self.options.seed, self.profile
-        )
+
+        def of(name: str | None) -> Kernel:
+            known = None if found is None else found.trained.model.kernel
+            rows, strengths = self.directions[name] if known is None else starts.directions_of(known, name)
+            return starts.ridges(
+                self.domain, self.variance, rows, strengths, count, min(groups, count), self.options.seed, self.profile
+            )
+
+        return self.of_each_field(of)
 
     def quadratic(self) -> Model:
         """The projection's map with a network of squares. In one dimension the input takes the projection's place."""
@@ -322,7 +352,7 @@ class Default:
 
     def form(self) -> Model:
         """A network of the same shape that starts as one quadratic form: the one whose slopes are nearest."""
-        everywhere, gradients = self._slopes(self.best)
+        everywhere, (gradients, *_) = self._slopes(self.best)
         like = self._squares().components[0].embedding
         return self.model(starts.one_form(self.domain, self.variance, like, everywhere, gradients))
 
@@ -384,8 +414,8 @@ class Default:
         moved = [eqx.tree_at(lambda m: m.coefficients, model, numbers) for model in models]
         return [*(Objective(model, part, self.options.strength) for model in moved), found[0]]
 
-    def _symmetric_starts(self, profile: Profile, part: tuple[Observation, ...]) -> list[Objective]:
-        return [Objective(self.symmetric(part, f, profile), part, self.options.strength) for f in LENGTH_SCALES]
+    def _symmetric_starts(self, part: tuple[Observation, ...]) -> list[Objective]:
+        return [Objective(self.symmetric(part, f), part, self.options.strength) for f in LENGTH_SCALES]
 
     def _trained_on(self, start: Posterior) -> None:
         """The kernel of an earlier posterior, from where its training ended."""
@@ -412,9 +442,8 @@ class Default:
 
     def _train(self, kind: Kind) -> None:
         name = self._name_of(kind)
-        if kind.name in (SYMMETRIC, AS_ROUGH):
-            profile = self.profile if kind.name == SYMMETRIC else PROFILES[self.roughness or ""]()
-            self._from_several(name, partial(self._symmetric_starts, profile))
+        if kind.name == SYMMETRIC:
+            self._from_several(name, self._symmetric_starts)
             return
         before, start = self.best, kind.start(self)
         if start is None:
@@ -428,8 +457,6 @@ class Default:
         """The name of a candidate in tables: a sum is called by its terms."""
         if kind.name in PROFILES:
             return f"{self.base.name}, {kind.name}"
-        if kind.name == AS_ROUGH:
-            return f"{SYMMETRIC}, {self.roughness}"
         if kind.name == "ridges of several":
             return f"ridges of {len(self.domain.layout)}"
         if kind.name == "sum":
@@ -463,33 +490,37 @@ class Default:
         glance = self.trainer.fit_kernel("more than noise?", objective, GLANCE)
         return not glance.value < self.best.trained.value - glance.tolerance
 
-    @property
-    def directions(self) -> tuple[np.ndarray, np.ndarray]:
-        """Directions along which the solution varies, strongest first, and their strengths.
+    @cached_property
+    def directions(self) -> dict[str | None, tuple[np.ndarray, np.ndarray]]:
+        """Directions along which each field varies, strongest first, and their strengths.
 
         They come from slopes of the plain kernel's posterior mean, and once more from those of a kernel on the
         directions found first.
         """
-        if self._directions is None:
-            _, gradients = self._slopes(self.trained("inputs"))
-            rows, strengths = starts.principal_directions(self.domain, gradients)
-            part = starts.subsample(self.observations, EXPLORING_POINTS, self.options.seed)
-            kernel = starts.exploring(self.domain, self.variance, strengths[:, None] * rows * np.sqrt(len(rows)))
-            model = starts.model_of(kernel, part, noise=0.1, engine=self.options.engine)
-            if model.coefficients:
-                model = eqx.tree_at(lambda m: m.coefficients, model, self.best.trained.model.coefficients)
-            objective = Objective(model, part, self.options.strength)
-            found = self._candidate("exploring", self.trainer.fit_kernel("directions", objective, GLANCE))
-            rows, strengths = starts.principal_directions(self.domain, self._slopes(found)[1])
-            self._directions = rows[: starts.DIRECTIONS], strengths[: starts.DIRECTIONS]
-        return self._directions
+        names = self.fields or (None,)
+        plain = self._slopes(self.trained("inputs"))[1]
+        seen = {name: starts.principal_directions(self.domain, of) for name, of in zip(names, plain)}
+
+        def exploring(name: str | None) -> Kernel:
+            rows, strengths = seen[name]
+            return starts.exploring(self.domain, self.variance, strengths[:, None] * rows * np.sqrt(len(rows)))
+
+        part = starts.subsample(self.observations, EXPLORING_POINTS, self.options.seed)
+        model = starts.model_of(self.of_each_field(exploring), part, noise=0.1, engine=self.options.engine)
+        if model.coefficients:
+            model = eqx.tree_at(lambda m: m.coefficients, model, self.best.trained.model.coefficients)
+        objective = Objective(model, part, self.options.strength)
+        found = self._candidate("exploring", self.trainer.fit_kernel("directions", objective, GLANCE))
+        better = [starts.principal_directions(self.domain, of) for of in self._slopes(found)[1]]
+        first = starts.DIRECTIONS
+        return {name: (rows[:first], strengths[:first]) for name, (rows, strengths) in zip(names, better)}
 
     @property
     def _looks_additive(self) -> bool:
         """Whether a sum of functions of one input each explains the slopes better than a few directions do."""
         if not self.free or self.domain.dim <= starts.DIRECTIONS:
             return False
-        points, gradients = self._slopes(self.trained("inputs"))
+        points, (gradients, *_) = self._slopes(self.trained("inputs"))
         strengths = np.linalg.svd(gradients, compute_uv=False) ** 2
         few = float(np.sum(strengths[: starts.DIRECTIONS]) / np.sum(strengths)) if np.any(strengths) else 1.0
         unit = np.asarray(jax.vmap(Normalisation(self.domain))(points))
@@ -502,12 +533,12 @@ class Default:
         posterior = condition(trained.model, trained.objective.observations)
         return np.asarray(starts.curvatures(posterior, everywhere[:: max(1, len(everywhere) // count)][:count]))
 
-    def _slopes(self, candidate: Candidate) -> tuple[Array, np.ndarray]:
-        """All points of the data, and the slopes of a candidate's posterior mean there."""
+    def _slopes(self, candidate: Candidate) -> tuple[Array, list[np.ndarray]]:
+        """All points of the data, and for each field the slopes of a candidate's posterior mean there."""
         everywhere = jnp.concatenate([item.points for item in self.observations])
         trained = candidate.trained
         posterior = condition(trained.model, trained.objective.observations)
-        return everywhere, np.asarray(starts.slopes(posterior, everywhere))
+        return everywhere, [np.asarray(starts.slopes(posterior, everywhere, name)) for name in self.fields or (None,)]
 
     def _warm(self, kernel: Kernel, simpler: Candidate) -> Model:
         """A model of a richer kernel. Its noise starts at the left-out error of the simpler one."""
@@ -555,12 +586,19 @@ class Default:
 
 def independent(kernel: Kernel, fields: Sequence[str], observations: Sequence[Observation]) -> Kernel:
     """Independent fields with the same kernel, each as large as its values are; the kernel itself if there are none."""
+    return of_each(lambda _: kernel, fields, observations)
+
+
+def of_each(
+    build: Callable[[str | None], Kernel], fields: Sequence[str], observations: Sequence[Observation]
+) -> Kernel:
+    """The same where each field has a kernel of its own; `build(None)` if there are no fields."""
     if not fields:
-        return kernel
+        return build(None)
     overall, parts = signal_variance(observations), []
     for name in fields:
         size = np.log((size_of_field(name, observations) ** 2 or overall) / overall)
-        own = kernel.of(name)
+        own = build(name).of(name)
         if own.components[0].held:
             parts.append(own)
             continue

@@ -27,7 +27,6 @@ import numpy as np
 
 from ..cache import cached
 from ..ending import INTERRUPTED, OUT_OF_TIME
-from ..equations import Nonlinear
 from ..inference import Posterior
 from ..inference.memory import most_that_fit
 from ..kernels import Kernel, RationalQuadratic
@@ -58,7 +57,10 @@ PLACES = 500
 
 @dataclass
 class Search:
-    """The rounds of a solution so far, and the time that it has."""
+    """The rounds of a solution so far, and the time that it has.
+
+    `tail` is what conditioning, calibration and the verdict took in the last round.
+    """
 
     problem: Any
     data: tuple[Observation, ...]
@@ -70,6 +72,7 @@ class Search:
     begin: float = field(default_factory=time.monotonic)
     rounds: list[Round] = field(default_factory=list)
     found: list[Posterior] = field(default_factory=list)
+    tail: float = 0.0
     stopped: str | None = None
 
     @property
@@ -92,8 +95,8 @@ class Search:
         return accurate or lost or self.stopped is not None or _error(best) < ROUNDING / 10
 
     def checkpoint_of(self, name: str) -> Path | None:
-        """The file of a round. Newton's method has none."""
-        if self.checkpoint is None or any(isinstance(s.operator, Nonlinear) for s in self.problem.statements):
+        """The file of a round."""
+        if self.checkpoint is None:
             return None
         return self.checkpoint.with_name(f"{self.checkpoint.name}.{name}")
 
@@ -103,10 +106,21 @@ class Search:
         counts = {name: count if name in budgets else 0 for name in ("boundary", "initial", "source")}
         return (*self.problem.sample(**counts, seed=self.seed), *self.data)
 
+    def after_training(self, values: int) -> float:
+        """Seconds to keep for what follows training: of many values predictions are most, with the square."""
+        return self.tail * (values / self.rounds[-1].values) ** 2 if self.rounds else 0.0
+
+    @property
+    def time_for_twice_as_many(self) -> bool:
+        """Whether there is time for a round with twice as many values as the last."""
+        last = self.rounds[-1]
+        return self.left > max(2 * last.seconds, self.after_training(2 * last.values))
+
     def fit(self, name: str, count: int, seconds: float, **options: Any) -> bool:
         """A round. Returns whether it lowered the error."""
         begin, before = time.monotonic(), _error(self.best) if self.found else math.inf
         data = self.observed(count)
+        seconds = min(seconds, self.left - self.after_training(sum(map(len, data))))
         # With more time, earlier rounds may end elsewhere: what starts from something else is another round.
         origin = [getattr(options.get(key), "model", options.get(key)) for key in ("start", "mean")]
         file = f"round-{len(self.rounds) + 1}-{digest_of((origin, count))[:12]}"
@@ -125,7 +139,8 @@ class Search:
                 **options,
             )
         self.found.append(posterior)
-        stopped = posterior.training.stopped
+        stopped, history = posterior.training.stopped, posterior.training.history
+        self.tail = posterior.training.seconds - (history[-1].seconds if history else 0.0)
         self.stopped = None if stopped == OUT_OF_TIME else stopped
         kernel = posterior.training.kernel if name == "explore" else f"{name}: {posterior.training.kernel}"
         error, status = posterior.verdict.error_u, posterior.verdict.status
@@ -134,14 +149,15 @@ class Search:
 
     def network(self, seconds: float) -> NetworkMean | None:
         """A network for the problem; `None` if the run was stopped meanwhile."""
-        key = fingerprint(networks.pool_of(self.problem, self.seed)[0], accuracy=self.accuracy, seed=self.seed)
+        pool, first = networks.pool_of(self.problem, self.seed)
+        key = fingerprint(pool, accuracy=self.accuracy, seed=self.seed)
         journal = Journal(self.checkpoint_of("network"), key)
         callbacks = [self._shown("network", callback) for callback in self.callbacks]
         allowed = None if math.isinf(seconds) else seconds
         monitor = Monitor(callbacks=callbacks, past=journal.past, allowed=allowed)
         journal.log = monitor.log
         with monitor.interruptible():
-            mean = networks.trained(self.problem, journal, monitor, self.seed, self.accuracy / 3)
+            mean = networks.trained(self.problem.domain, pool, first, journal, monitor, self.seed, self.accuracy / 3)
         self.stopped = None if monitor.stopped == OUT_OF_TIME else monitor.stopped
         return None if self.stopped else mean
 
@@ -237,7 +253,7 @@ def _rounds(search: Search) -> None:
     if not search.ended and _error(search.best) > FAR * search.accuracy and networks.applies(problem, search.data):
         _with_network(search, count)
     idle = 0
-    while not search.ended and idle < PATIENCE and search.left > 2 * search.rounds[-1].seconds:
+    while not search.ended and idle < PATIENCE and search.time_for_twice_as_many:
         best = search.best
         count *= 2
         mean = best.model.mean if isinstance(best.model.mean, NetworkMean) else None

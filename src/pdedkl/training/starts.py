@@ -31,10 +31,10 @@ RISE = 4.0
 
 
 @compiled_quickly
-def slopes(posterior: Posterior, points: Float[Array, "n d"]) -> Float[Array, "n d"]:
-    """`∇m` of the posterior mean, per half-width of the domain."""
+def slopes(posterior: Posterior, points: Float[Array, "n d"], field: str | None = None) -> Float[Array, "n d"]:
+    """`∇m` of the posterior mean, of one of several fields, per half-width of the domain."""
     scale = posterior.model.kernel.components[0].normalisation.scale
-    return jax.vmap(jax.grad(posterior.mean))(points) / scale
+    return jax.vmap(jax.grad(lambda q: posterior.mean(q, field)))(points) / scale
 
 
 @compiled_quickly
@@ -118,9 +118,9 @@ def ridges(
     return deep(domain, Affine(matrix), profile, members, 4 * variance / groups, spread)
 
 
-def directions_of(linear: Kernel) -> tuple[np.ndarray, np.ndarray]:
-    """The directions that a trained projection uses, strongest first, and their strengths."""
-    component = linear.components[0]
+def directions_of(linear: Kernel, field: str | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The directions that a trained projection uses for a field, strongest first, and their strengths."""
+    component = next(c for c in linear.components if c.mixing is None or field in (None, *c.mixing.names))
     matrix = np.asarray(linear_map(component.embedding) / jnp.exp(component.log_lengthscale)[:, None])
     _, strengths, rows = np.linalg.svd(matrix, full_matrices=False)
     return rows, strengths / max(strengths[0], 1e-300)
