@@ -485,9 +485,8 @@ def test_a_check_says_what_to_pass(posterior, call, error, words):
 
 
 @refused(
-    ("source", lambda: problem(source=UNKNOWN), TypeError, "The source", "known data", "on the left"),
     ("source that uses it", lambda: problem(source=lambda q: UNKNOWN * q[0]), TypeError, "The source uses a Parameter"),
-    ("value", lambda: problem(value=UNKNOWN), TypeError, "Dirichlet condition", "known data", "on the left"),
+    ("value that uses it", lambda: problem(value=lambda q: UNKNOWN * q[0]), TypeError, "could not be learned"),
 )
 def test_an_unknown_number_on_the_right_is_refused(call, error, words):
     with pytest.raises(error, match=says(*words)):

@@ -23,6 +23,7 @@ from pdedkl.inference.estimates import with_estimates
 from pdedkl.inference.iterative import Iterative, Preconditioner
 from pdedkl.operators import vanishing
 from pdedkl.operators.normals import GivenNormals, OutwardNormal
+from pdedkl.operators.offset import with_offset
 from pdedkl.operators.tabulated import tabulated
 from pdedkl.saving import registry
 from pdedkl.training.newton import Iteration
@@ -133,6 +134,15 @@ MODELS = {
             observe(pk.identity - pk.Number("mu", 0.1) * pk.D(X[0])),
         ],
         None,
+        "closed-form",
+    ),
+    "integral": (
+        pk.ard(DOMAIN),
+        [
+            observe(with_offset(pk.identity, NU * SPEED), 0.1),
+            observe(pk.Integral(DOMAIN.interior, over=X, nodes=2) @ pk.D(X[0]), 0.1),
+        ],
+        pk.ConstantMean(0.3),
         "closed-form",
     ),
     "autodiff": (

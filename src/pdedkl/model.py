@@ -9,6 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .equations import Nonlinear
 from .kernels import Kernel
 from .means import Mean, ZeroMean
 from .observations import Observation, check_observations
@@ -136,6 +137,11 @@ class Model(Shown, eqx.Module):
             posterior.model.check_operator(heat)
             ```
         """
+        if isinstance(operator, Nonlinear):
+            raise ValueError(
+                f"{operator} is not linear in the fields, and a Gaussian process is conditioned on linear rows: "
+                "fit(problem, data) linearises it, again and again."
+            )
         self.kernel.check(operator)
         if len(self.kernel.fields) > 1 and not isinstance(self.mean, ZeroMean):
             raise ValueError(f"Several fields have the prior mean zero: got {self.mean!r}. Leave out `mean`.")

@@ -57,6 +57,22 @@ def test_a_value_of_u_can_be_the_goal(now):
     assert "u at (0.7,)" in str(found)
 
 
+def test_an_integral_can_be_the_goal(now):
+    total = pk.Integral(LINE.interior, nodes=6)
+    found = designed(now, total, CANDIDATES, 2, NOISE)
+    assert found.before == pytest.approx(now.quantity(total).std, rel=1e-6) and "∫ over the interior" in str(found)
+    np.testing.assert_allclose(found.after[1], with_values_at(now, found.points).quantity(total).std, rtol=1e-3)
+    with pytest.raises(ValueError, match="such as an Integral over all coordinates"):
+        designed(now, pk.identity, CANDIDATES, 2, NOISE)
+
+
+def test_chosen_places_tell_more_than_random_ones(now):
+    many, rng = np.linspace(0.0, 1.0, 101)[:, None], np.random.default_rng(0)
+    chosen = designed(now, K, many, 4, NOISE).after[-1]
+    random = [designed(now, K, many[rng.choice(101, 4, replace=False)], 4, NOISE).after[-1] for _ in range(9)]
+    assert chosen < np.min(random)
+
+
 def test_a_problem_proposes_points_of_its_own(now):
     problem = pk.Problem(LINE, K * pk.identity - pk.D(X, X), 1.0, [], points=pk.Points(source=5))
     found = problem.refine(now, 4, goal=K)

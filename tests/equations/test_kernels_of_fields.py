@@ -208,7 +208,7 @@ def test_tables_find_points_of_a_grid_and_points_that_are_there_twice():
         ),
         (lambda: pk.ard(DOMAIN) + pk.ard(DOMAIN).of(U), "named fields or of none"),
         (lambda: pk.ard(DOMAIN).of(U, V, weights=[1.0]), "a finite number for each"),
-        (lambda: pk.Observation(U * V, points(3), np.ones(3)), "not linear in the fields"),
+        (lambda: pk.condition(kernel(), [pk.Observation(U * V, points(3), np.ones(3))]), "not linear in the fields"),
         (
             lambda: pk.Model(kernel(), [pk.Observation(U, points(3), np.ones(3))], mean=pk.ConstantMean(1.0)),
             "prior mean zero",
@@ -224,8 +224,8 @@ def test_predictions_of_several_fields_need_a_field():
     posterior = pk.condition(kernel(), [pk.Observation(U, points(3), np.ones(3), 0.1)])
     with pytest.raises(ValueError, match="say of which"):
         posterior.predict(points(2))
-    with pytest.raises(TypeError, match="predictions are of the fields themselves"):
-        posterior.predict(points(2), U * V)
+    with pytest.raises(TypeError, match="A row is a sum of operators"):
+        posterior.covariance(points(2), U * V)
     with pytest.raises(ValueError, match="give one of u, v, p"):
         posterior.mean(jnp.zeros(3))
     assert "u, v, p" in repr(posterior)

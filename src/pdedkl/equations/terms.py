@@ -270,7 +270,7 @@ def as_operator(value: Any) -> Any:
         why = "is known already" if isinstance(value, Known) else "is not linear in the fields"
         raise TypeError(
             f"A row is a sum of operators of fields, such as D(x[0]) @ v - D(x[1]) @ u: {value} {why}. A "
-            "nonlinear term can be part of an equation, and predictions are of the fields themselves."
+            "nonlinear term can be part of an equation, and posterior.predict(points, term) takes it."
         )
     return value.row
 

@@ -21,6 +21,7 @@ from jaxtyping import Array, Float
 from ..embeddings import LatentJet
 from ..kernels import BaseKernel, Component, Kernel
 from ..operators import Integral, Operator, Row
+from ..operators.integrals import spread
 from ..operators.offset import linear_part
 
 
@@ -92,7 +93,7 @@ class ClosedForm(Engine):
 
         def one(component: Component) -> Jets:
             if integral is not None:
-                places, weights = integral.spread(points)
+                places, weights = spread(integral, points)
                 flat = weighted(component.jets(_inside(operator), places), weights)
                 return Stacked(jax.tree.map(lambda leaf: leaf.reshape(len(points), -1, *leaf.shape[1:]), flat))
             jets = tuple(component.jets(local, points, move) for move, local in operator.local_terms())

@@ -117,12 +117,6 @@ class Integral(Operator):
         places, weights = self._fixed()
         return tuple((Place(self.indices, at), scale(weight, self.inner)) for at, weight in zip(places, weights))
 
-    def spread(self, points: Float[Array, "n d"]) -> tuple[Float[Array, "m d"], Float[Array, " m"]]:
-        """All nodes of all points, those of the first point first, and their weights."""
-        places, weights = self._fixed()
-        found = jax.vmap(lambda q: jax.vmap(lambda at: Place(self.indices, at)(q))(places))(points)
-        return found.reshape(-1, points.shape[1]), jnp.tile(weights, len(points))
-
     def after(self, inner: Operator) -> Operator:
         """`I (A B)` for an operator `B` that acts first."""
         if not inner.local:
@@ -140,6 +134,13 @@ class Integral(Operator):
 
     def __str__(self) -> str:
         return self.text if isinstance(self.inner, Identity) else f"{self.text} of {self.inner}"
+
+
+def spread(integral: Integral, points: Float[Array, "n d"]) -> tuple[Float[Array, "m d"], Float[Array, " m"]]:
+    """All nodes of all points, those of the first point first, and their weights."""
+    places, weights = integral._fixed()
+    found = jax.vmap(lambda q: jax.vmap(lambda at: Place(integral.indices, at)(q))(places))(points)
+    return found.reshape(-1, points.shape[1]), jnp.tile(weights, len(points))
 
 
 def place_of(operator: Any) -> np.ndarray | None:

@@ -20,6 +20,7 @@ from ..domain import TIME, Domain
 from ..operators import Operator, parameters_of
 from ..operators.base import Identity
 from ..operators.derivatives import Divergence
+from ..operators.offset import has_offset
 from ..operators.rows import names_in
 from ..operators.tensors import ConstantTensor, tensor_at
 from ..operators.unknown import InFull
@@ -216,8 +217,9 @@ def _exact(problem: Any) -> Iterator[Finding]:
 
 def _zero(problem: Any) -> Iterator[Finding]:
     values = (_values(s, _places(s.where)) for s in problem.statements)
-    # Without any condition, measurements come with the data.
-    if problem.conditions and not any(np.any(found) for found in values):
+    # Without any condition, measurements come with the data; what has an offset is not zero.
+    known = not any(has_offset(s.operator) for s in problem.statements)
+    if problem.conditions and known and not any(np.any(found) for found in values):
         yield Finding(
             "zero",
             "The source and all conditions are zero: then u = 0 is a solution, and the size of any other is not known. "

@@ -93,10 +93,9 @@ def _solved(
     begin = time.monotonic()
     names, functions = names_in([item.operator for item in data]), getattr(problem, "unknown_functions", ())
     functions = functions or tuple(name for name in names if is_number_field(name))
-    measured = steps.start is None and bool(functions)
-    start = None if measured else _started(steps.start, with_tolerance(data), names)
+    values = _started(steps.start, with_tolerance(data), names)
     # Looks are phases of this journal, and each training has a file of its own. What is between them is computed anew.
-    journal = Journal(steps.checkpoint, digest_of((steps.fingerprint, start)), steps.checkpoint_every)
+    journal = Journal(steps.checkpoint, digest_of((steps.fingerprint, values)), steps.checkpoint_every)
     monitor = Monitor(callbacks=tuple(steps.callbacks), past=journal.past, allowed=steps.seconds)
     journal.log = monitor.log
     trainer = Trainer(journal, monitor)
@@ -104,8 +103,9 @@ def _solved(
     newton, before_this_process = make(data), journal.past.seconds
     history: list[Iteration] = []
     with monitor.interruptible():
-        values = start or from_measurements(domain, newton.data, names, trainer)
-        values = values or _started(steps.start, newton.data, names)
+        if steps.start is None and functions:
+            measured = from_measurements(domain, newton.data, names, trainer)
+            values = values if measured is None else measured
         for numbers in stages(data, steps.continuation):
             name = ", ".join(f"{key} = {value:g}" for key, value in numbers.items())
             easier = make(with_numbers(tuple(data), numbers), name=name)

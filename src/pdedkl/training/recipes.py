@@ -289,8 +289,14 @@ class Default:
         return kernel if kernel.fields else self.of_each_field(lambda _: kernel)
 
     def of_each_field(self, build: Callable[[str | None], Kernel]) -> Kernel:
-        """Independent fields, each with a kernel of its own."""
-        return of_each(build, self.fields, self.observations)
+        """Independent fields, each with a kernel of its own; one of some coordinates only has a plain one of these."""
+
+        def of(name: str | None) -> Kernel:
+            if name is None or coordinates_of(name, self.domain.layout) is None:
+                return build(name)
+            return starts.on_inputs(self.domain, self.variance, self.profile)
+
+        return of_each(of, self.fields, self.observations)
 
     def shared(self) -> Model:
         """A process that enters all fields, beside what each has of its own.
