@@ -128,11 +128,12 @@ def test_the_matrix_of_all_rows_and_its_diagonal(kernel):
 def test_covariances_in_tiles_are_those_of_one_program(kernel, monkeypatch):
     """With sections of less than a tile, a whole one and more; rows that lack parts to the left and to the right."""
     data = (U, F, FLUX, ZERO)
-    model = pk.Model(KERNELS[kernel](), data)
-    sections = [rows_at(model.engine, model.kernel, item.operator, item.points) for item in data]
-    parameters = model.engine.parameters(model.kernel)
-    parts, layout = joined(model.engine, parameters, sections)
-    others, _ = joined(model.engine, parameters, sections[::-1][:2])
+    model = pk.Model(KERNELS[kernel](), list(data))
+    engine = ClosedForm()
+    sections = [rows_at(engine, model.kernel, item.operator, item.points) for item in data]
+    parameters = engine.parameters(model.kernel)
+    parts, layout = joined(engine, parameters, sections)
+    others, _ = joined(engine, parameters, sections[::-1][:2])
     monkeypatch.setattr(staged, "TILE", 8)
     tiled = matrix_of(parts, layout), np.asarray(cross_of(parts, others))
     monkeypatch.setattr(staged, "TILED_PAIRS", 0)

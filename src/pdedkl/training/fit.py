@@ -242,11 +242,12 @@ def fit(
 ) -> Posterior:
     """Train a model on observations of operators of `u`, and condition it on them.
 
-    The default recipe tries kernels from simple to rich, the plain one first, and keeps the one with the best evidence.
-    For this it uses only the given observations. Then it multiplies the error bars by factors that fit fresh values of
-    the problem's source and conditions. Where there are no fresh values, it uses left-out values of the data. If the
-    values of `u` vary little about a large constant, this constant becomes the prior mean. Ctrl-C, or the end of the
-    time, ends the run after the current step and keeps the best model so far.
+    The default recipe tries kernels from simple to rich, the plain one first, and keeps the one with the best evidence
+    among those with small errors. Fresh values of the problem's source and conditions show these errors, and then give
+    the factors by which error bars are multiplied. Where there are no fresh values, left-out values of the data do.
+    The posterior is conditioned on the given observations only. If the values of `u` vary little about a large
+    constant, this constant becomes the prior mean. Ctrl-C, or the end of the time, ends the run after the current step
+    and keeps the best model so far.
 
     `posterior.verdict` says how far the result can be trusted. Where that is not "calibrated", a `FitWarning` says why.
     If the problem does not determine `u`, its error bars are at least as wide as what is left open.
