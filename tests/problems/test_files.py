@@ -95,7 +95,7 @@ def test_the_template_runs_as_it_stands(tmp_path):
 def test_the_template_of_fields_states_what_is_true(tmp_path):
     found = run(tmp_path, problems.template(fields=True))
     found.verify(n=50).raise_if_wrong()
-    assert found.fields == ("u", "v") and [len(o) for o in found.sample()] == [40, 40, 20, 20, 80, 80]
+    assert found.fields == ("u", "v") and [len(o) for o in found.sample()] == [60, 60, 80, 80]
 
 
 def test_a_file_may_use_its_neighbours_and_hold_a_script(tmp_path):
