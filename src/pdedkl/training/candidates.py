@@ -63,7 +63,6 @@ def _with_profile(name: str, why: str) -> Kind:
 
 
 ON_WALLS, SYMMETRIC, SHARED = "inputs, zero on walls", "symmetric", "inputs, shared by fields"
-FRONTS = "fronts"
 # The kinds that are made of the plain kernel.
 PLAIN = (ON_WALLS, SHARED, *PROFILES)
 # The kinds that are tried for several fields, by the kind of model.
@@ -92,12 +91,6 @@ CANDIDATES: tuple[Kind, ...] = (
     _with_profile("rational quadratic", "Several length scales at once, as in a layer or a narrow peak."),
     _with_profile("Matérn 7/2", "Between Matérn 5/2 and smooth."),
     _with_profile("Matérn 9/2", "Between Matérn 7/2 and smooth."),
-    Kind(
-        FRONTS,
-        "A smooth function of all inputs and of steep ones: across thin sheets where the solution turns.",
-        lambda search: search.may_have_fronts,
-        lambda search: search.fronts(),
-    ),
     Kind(
         SHARED,
         "A process that enters all fields, with learned weights, beside those of each field: fields that are alike.",

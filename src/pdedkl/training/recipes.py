@@ -37,7 +37,6 @@ from ..scales import may_be_noise, signal_variance, size_of_field
 from . import starts
 from .candidates import (
     CANDIDATES,
-    FRONTS,
     OF_FIELDS,
     ON_WALLS,
     PLAIN,
@@ -51,7 +50,6 @@ from .candidates import (
     additive_share,
 )
 from .fresh_errors import FreshErrors
-from .fronts import across, sheets, torn
 from .interactions import interactions
 from .judging import EXPLAINED, NEARLY_EXPLAINED, Candidate, Options, best_of
 from .ladder import climbed
@@ -67,8 +65,6 @@ EXPLORING_POINTS = 400
 LENGTH_SCALES = (1.0, 0.3)
 # Iterations with fixed weights that show where directions lie, and whether a kernel could gain anything.
 GLANCE = 15
-# Points at which second derivatives are computed to find fronts.
-CURVED_POINTS = 400
 # The share of the variance of a field that is its own, where a search begins with what fields have in common.
 OF_ITS_OWN = 1e-2
 # Other strengths of the prior to try with validation data, as multiples of the usual one.
@@ -233,12 +229,6 @@ class Default:
         of_values = all(item.operator.local for item in self.observations)
         return self.free and self.domain.dim > 2 and of_values and self.options.engine == "closed-form"
 
-    @property
-    def may_have_fronts(self) -> bool:
-        """Whether to look for thin sheets: what is left is in few inputs, and no noise."""
-        few = self.domain.dim <= starts.DIRECTIONS_PER_GROUP and self.free
-        return few and self.options.model == "dkl" and self.errors_are_left
-
     @cached_property
     def symmetry(self) -> Invariants | None:
         """What does not change under the symmetries of the problem, if it has some and nothing is measured besides."""
@@ -359,12 +349,6 @@ class Default:
         """A sum over the sets of inputs that act together; `None` if no such sum fits the data."""
         found = interactions(self)
         return None if found is None else self.model(found.kernel(self.domain, self.profile), noise=USUAL_NOISE)
-
-    def fronts(self) -> Model | None:
-        """Steep functions across the sheets along which the best posterior turns; `None` if there are none."""
-        points, hessians = self.curvatures(CURVED_POINTS)
-        found = sheets(np.asarray(jax.vmap(Normalisation(self.domain))(points)), hessians)
-        return self.model(across(self.domain, self.variance, found, self.profile)) if found else None
 
     def form(self) -> Model:
         """A network of the same shape that starts as one quadratic form: the one whose slopes are nearest."""
@@ -593,16 +577,9 @@ class Default:
         return next((item for item in self.candidates if item.name == name), None)
 
     def _keep(self, name: str, trained: Trained) -> None:
-        if name.startswith(FRONTS) and torn(trained.model.kernel, self._points):
-            return
         self.candidates.append(self._candidate(name, trained))
         if not self.trainer.stopped():
             self.trainer.monitor.best = (self.best.name, self.best.left_out)
-
-    @property
-    def _points(self) -> np.ndarray:
-        """All points of the data."""
-        return np.concatenate([np.asarray(item.points) for item in self.observations])
 
     def _candidate(self, name: str, trained: Trained) -> Candidate:
         return Candidate(name, trained, self.options.validation, self.options.accuracy or EXPLAINED)
