@@ -13,7 +13,7 @@ import pdedkl as pk
 from pdedkl.embeddings.push_forward import Normalisation
 from pdedkl.inference import memory
 from pdedkl.inference.iterative import Iterative
-from pdedkl.training import paper, phases, recipes, starts
+from pdedkl.training import building, paper, phases, starts
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_below_the_noise_nothing_ends_early():
 def test_as_many_directions_as_asked_for():
     rows, strengths = np.eye(2, 3), np.array([1.0, 0.5])
     for count in (1, 2, 4):
-        found, sizes = recipes._enough(rows, strengths, count, seed=0)
+        found, sizes = building._enough(rows, strengths, count, seed=0)
         assert found.shape == (count, 3) and sizes.shape == (count,) and np.all(sizes > 0)
         np.testing.assert_array_equal(found[:2], rows[:count])
         np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0)

@@ -17,7 +17,7 @@ from ..model import Model
 from . import starts
 
 if TYPE_CHECKING:
-    from .recipes import Default
+    from .building import Building
 
 ROUNDS = 24
 # A richer kernel has rounds with L-BFGS over all parameters at once, at most this many iterations each.
@@ -37,8 +37,8 @@ class Kind(NamedTuple):
 
     name: str
     why: str
-    applies: Callable[[Default], bool]
-    start: Callable[[Default], Model | None]
+    applies: Callable[[Building], bool]
+    start: Callable[[Building], Model | None]
     rounds: int = ROUNDS
     together: int = 0
 

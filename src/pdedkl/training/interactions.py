@@ -37,7 +37,7 @@ from . import starts
 from .objective import NOISE_FLOOR, USUAL_NOISE, Objective
 
 if TYPE_CHECKING:
-    from .recipes import Default
+    from .building import Building
 
 Sets = tuple[tuple[int, ...], ...]
 
@@ -66,7 +66,7 @@ class Sum(NamedTuple):
         return deep(domain, IdentityEmbedding(), profile, self.sets, self.variances, self.lengthscales)
 
 
-def interactions(search: Default) -> Sum | None:
+def interactions(search: Building) -> Sum | None:
     """The sets of inputs that act together in the data of a search; `None` if no sum of them fits the data."""
     try:
         found = _found(search)
@@ -84,7 +84,7 @@ def sets_of(kernel: Kernel) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(names[i] for i in own) for own in sets) if len(sets) > 1 else ()
 
 
-def _found(search: Default) -> Sum:
+def _found(search: Building) -> Sum:
     dim = search.domain.dim
     pairs = all_pairs(dim) if dim <= ALL_PAIRS else strongest_pairs(search)
     singles = tuple((i,) for i in range(dim))
@@ -109,7 +109,7 @@ def triangles(sets: Sequence[tuple[int, ...]]) -> Sets:
     )
 
 
-def strongest_pairs(search: Default) -> Sets:
+def strongest_pairs(search: Building) -> Sets:
     """As many pairs as there are of `ALL_PAIRS` inputs, by `E (∂_i ∂_j m)²` for the posterior mean `m` so far."""
     _, hessians = search.curvatures(max(8, CURVATURES // search.domain.dim))
     sizes = np.mean(hessians**2, axis=0)
@@ -118,7 +118,7 @@ def strongest_pairs(search: Default) -> Sets:
     return tuple(sorted((int(rows[k]), int(columns[k])) for k in order))
 
 
-def _narrowed(search: Default, sets: Sets, lengthscales: np.ndarray) -> Sum:
+def _narrowed(search: Building, sets: Sets, lengthscales: np.ndarray) -> Sum:
     """The sets that remain after two rounds, with length scales trained in between."""
     most = max(50, int(np.sqrt(ENTRIES / len(sets))))
     part = starts.subsample(search.observations, min(most, VALUES), search.options.seed)
@@ -135,7 +135,7 @@ def _narrowed(search: Default, sets: Sets, lengthscales: np.ndarray) -> Sum:
     return reduced(search, part, Sum(found.sets, variances, scales), LAST)
 
 
-def reduced(search: Default, part: Sequence[Observation], start: Sum, least: float) -> Sum:
+def reduced(search: Building, part: Sequence[Observation], start: Sum, least: float) -> Sum:
     """The sets that contribute at least this fraction of the largest contribution, with their variances."""
     model = search.model(start.kernel(search.domain, search.profile))
     system = system_of(model, part)

@@ -23,9 +23,9 @@ from ..observations import Observation
 from ..operators.rows import names_in
 from ..scales import signal_variance
 from . import starts
+from .building import independent
 from .objective import Objective
 from .phases import Trainer
-from .recipes import independent
 
 # Rounds of training, and the number of values that the plain kernel is trained on.
 ROUNDS, TRAINED = 30, 400

@@ -31,10 +31,11 @@ from ..observations import Observation
 from ..operators.rows import names_in
 from ..scales import exact_levels, signal_variance, with_tolerance
 from . import starts
+from .building import independent
 from .judging import Candidate
 from .objective import Objective
 from .phases import Trained, Trainer
-from .recipes import FAILED, independent
+from .recipes import FAILED
 from .robust import with_weights
 
 # Iterations with a plain kernel, the number of values it is trained on, and the rounds of training in each.
