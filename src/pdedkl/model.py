@@ -139,7 +139,7 @@ class Model(Shown, eqx.Module):
         """
         if isinstance(operator, Nonlinear):
             raise ValueError(
-                f"{operator} is not linear in the fields, and a Gaussian process is conditioned on linear rows: "
+                f"{operator} is not linear in its fields, and a Gaussian process is conditioned on linear rows: "
                 "fit(problem, data) linearises it, again and again."
             )
         self.kernel.check(operator)

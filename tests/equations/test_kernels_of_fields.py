@@ -208,7 +208,7 @@ def test_tables_find_points_of_a_grid_and_points_that_are_there_twice():
         ),
         (lambda: pk.ard(DOMAIN) + pk.ard(DOMAIN).of(U), "named fields or of none"),
         (lambda: pk.ard(DOMAIN).of(U, V, weights=[1.0]), "a finite number for each"),
-        (lambda: pk.condition(kernel(), [pk.Observation(U * V, points(3), np.ones(3))]), "not linear in the fields"),
+        (lambda: pk.condition(kernel(), [pk.Observation(U * V, points(3), np.ones(3))]), "not linear in its fields"),
         (
             lambda: pk.Model(kernel(), [pk.Observation(U, points(3), np.ones(3))], mean=pk.ConstantMean(1.0)),
             "prior mean zero",

@@ -161,9 +161,6 @@ def test_an_equation_with_a_known_part_is_a_row():
     assert [s.operator.order for s in problem.statements] == [0, 0, 2] and problem.sample(source=3, boundary=1)
     q = jnp.asarray([0.5])
     assert float(inside.value(q)) == 3.75 and float(lower.value(q)) == 3.0 and upper.value.tolist() == [-1.0]
-    unknown = U + pk.Parameter("k", 1.0)
-    with pytest.raises(ValueError, match="unknown number k"):
-        pk.Problem(LINE, equations=[unknown == 1], conditions=[pk.Dirichlet(U, on=ENDS, value=0.0)])
 
 
 def test_a_field_that_is_zero_has_converged_and_has_no_infinite_errors():

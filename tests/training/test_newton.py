@@ -77,7 +77,7 @@ def test_a_linear_equation_written_as_a_nonlinear_one_has_the_linear_result():
         LINE, -pk.D(X, X) + 2.0, lambda q: right(q) - 1, [pk.Dirichlet(on=LINE.boundary(X), value=EXACT)]
     )
     data, linear = odd.sample(source=15, boundary=2), plain.sample(source=15, boundary=2)
-    model = pk.Model(pk.ard(LINE, lengthscale=0.8), newton(data).data)
+    model = pk.Model(pk.ard(LINE, lengthscale=0.8), linear_at(newton(data).data, zeros(data)))
     found = newton(data).converge(model, zeros(data)).posterior
     wanted = pk.condition(pk.Model(pk.ard(LINE, lengthscale=0.8), newton(linear).data), newton(linear).data)
     at = odd.interior(20)
@@ -89,7 +89,7 @@ def test_rows_are_linearised_where_the_mean_is():
     """At the posterior mean `m` a linearised row has the residual `f − F(m)`."""
     stated = cubic()
     data = stated.sample(source=9, boundary=2)
-    model = pk.Model(pk.ard(LINE, lengthscale=0.8), newton(data).data)
+    model = pk.Model(pk.ard(LINE, lengthscale=0.8), linear_at(newton(data).data, zeros(data)))
     posterior = newton(data).looks(zeros(data)).posterior
     fresh = stated.fresh(5)
     linear = linear_at(fresh, values_of(posterior, fresh))
@@ -146,7 +146,6 @@ def test_a_step_to_numbers_without_bounds_is_shortened():
         (lambda: fitted(cubic(), start=lambda q: jnp.nan * q[0]), "`start` needs a function that is finite"),
         (lambda: fitted(cubic(), continuation={"nu": [1.0]}), "there are none"),
         (lambda: fitted(cubic(), validation=cubic().fresh(5)), "no `validation`"),
-        (lambda: problem(U * pk.Parameter("k", 1.0) * U == 1), "unknown number k"),
         (lambda: problem((pk.D(X) @ U) * 0 + 1 == 2), "needs an unknown field"),
         (lambda: pk.Problem(LINE, equations=[], conditions=[WALLS]), "operator with its source, or equations"),
         (lambda: pk.Problem(LINE, equations=[U], conditions=[WALLS]), "written as term == source"),

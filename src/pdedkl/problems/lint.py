@@ -113,8 +113,9 @@ def _fields(problem: Any) -> Iterator[Finding]:
     elif problem.unknown_functions and not any(s.measured for s in problem.statements):
         yield Finding(
             "fields",
-            f"There are {len(problem.fields)} fields, {', '.join(problem.fields)}, and {len(inside)} equations. Give "
-            "measurements that determine what is unknown, Sensors(u, points, values), or as many equations as fields.",
+            f"There are {len(problem.fields)} fields, {', '.join(problem.fields)}, and {len(inside)} equations: "
+            f"{', '.join(problem.unknown_functions)} may be free. Give measurements that determine what is unknown, "
+            "Sensors(u, points, values), or as many equations as fields.",
         )
 
 
