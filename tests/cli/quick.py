@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, fields, replace
 
 import pdedkl as pk
-from pdedkl.training.fit import Training
+from pdedkl.training.records import Training
 from pdedkl.verdicts import UNCHECKED
 
 FEW = ["--boundary", "8", "--source", "8"]

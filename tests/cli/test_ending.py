@@ -13,7 +13,7 @@ from pdedkl.cli import main
 from pdedkl.cli.solve import Profile
 from pdedkl.inference import Posterior
 from pdedkl.runs.inputs import PROFILES
-from pdedkl.training.fit import FitWarning
+from pdedkl.training.records import FitWarning
 from pdedkl.verdicts import Comparison, Verdict, from_json
 
 LINE = ["poisson", "--dim", "1", "--boundary", "2", "--source", "6"]

@@ -237,7 +237,7 @@ def _check(config: Any, folder: Any = None, trust: bool = False) -> Any:
         tell("reading the problem …", style="dim")
         from ..cache import use_compilation_cache
         from ..runs.inputs import check_profile, data_of, problem_of
-        from ..training.fit import check_accuracy, check_seconds
+        from ..training.arguments import check_accuracy, check_seconds
 
     check_accuracy(config.accuracy, config.recipe)
     check_seconds(config.seconds)

@@ -14,7 +14,7 @@ from ..operators.rows import value_of
 from ..problems import Problem
 from ..tables import MissingColumnError, read_table
 from ..training import candidates
-from ..training.fit import check_profile as check_recipe
+from ..training.arguments import check_profile as check_recipe
 from .folder import COUNTS, Config, Folder, RunError, existing
 
 

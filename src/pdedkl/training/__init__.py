@@ -1,5 +1,6 @@
-from .fit import FitWarning, Round, Training, fit
+from .fit import fit
 from .monitor import Callback, Step
+from .records import FitWarning, Round, Training
 from .solving import solve
 
 __all__ = ["Callback", "FitWarning", "Round", "Step", "Training", "fit", "solve"]

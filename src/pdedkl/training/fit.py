@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,19 +32,19 @@ from ..model import ENGINES
 from ..observations import Learned, Observation, check_in_domain, check_observations
 from ..precision import require_float64
 from ..scales import about, constant_part, data_scales, signal_variance, with_tolerance, without_rounding
-from ..shown import Rows, Shown, listed, over
+from .arguments import check_accuracy, check_choice, check_mean, check_profile, check_seconds, check_start
 from .curvature import settled
 from .curvature import widened as numbers_widened
 from .freed import trained_again
 from .interactions import sets_of
 from .journal import Journal, digest_of, fingerprint, recorded
 from .judging import Options
-from .monitor import Callback, Monitor, Step, display
-from .newton import Iteration
+from .monitor import Callback, Monitor, display
 from .nonlinear import Steps, solved
 from .paper import Paper
 from .phases import Trainer
 from .recipes import Default
+from .records import FitWarning, Training
 from .robust import robust_weights, with_weights
 from .starts import kept, subsample, with_field
 from .validation import Validation
@@ -67,151 +67,6 @@ POOR = 0.1
 
 # Number of fresh values, of the source and of each kind of condition, that error bars are calibrated with.
 CALIBRATING_POINTS = 500
-
-
-class FitWarning(UserWarning):
-    """A fit did not end as it should: not calibrated, undetermined, or with large errors."""
-
-
-@dataclass(frozen=True)
-class Round:
-    """One round of `solve`: how many values, the kernel, the estimated error of `u`, the verdict on it, and its time.
-
-    **Arguments:**
-
-    - `values`: how many values the posterior was conditioned on.
-    - `kernel`: what was tried, and the kernel that was kept.
-    - `error`: the estimated error of `u`, relative to its size; NaN if it is not known.
-    - `status`: the status of the verdict.
-    - `seconds`: the time that the round took.
-
-    !!! example
-        ```python
-        solved = pk.solve(problem, accuracy=1e-2, seconds=60, progress=False)
-        assert solved.training.rounds[-1].values > 0
-        ```
-    """
-
-    values: int
-    kernel: str
-    error: float
-    status: str
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Training(Shown):
-    """How a posterior was trained: `posterior.training`.
-
-    Predictions do not depend on it, so any two `Training`s compare as equal and can share compiled programs.
-
-    **Arguments:**
-
-    - `recipe`: the recipe, `"default"` or `"paper"`.
-    - `model`: the kind of model, `"dkl"`, `"linear"` or `"gp"`.
-    - `seed`: the seed.
-    - `kernel`: the kernel that was kept.
-    - `objective`: the training objective of that kernel: the negative log evidence plus the priors.
-    - `candidates`: the kernels that were tried, with their objectives.
-    - `left_out`: the left-out error, with each value predicted from all others: root mean square, relative to the size
-      of the data, the largest over the observations. Expect an error of this size between the data.
-    - `validated`: the same for the validation data, if there were any.
-    - `rejected`: how many steps were rejected because they were not finite.
-    - `stopped`: why the run ended early; `None` if it did not.
-    - `seconds`: how long it took, earlier processes of a resumed run included.
-    - `trace_seconds`: the part of this time in which JAX traced programs.
-    - `compile_seconds`: the part of this time in which JAX compiled programs, or loaded them from its cache.
-    - `history`: the `Step`s, those of earlier processes included.
-    - `trained_values`: how many values kernel and noise were learned from.
-    - `solver`: the solver of the posterior, `"dense"` or `"iterative"`.
-    - `rounds`: what `solve` did, as `Round`s; none after `fit`.
-    - `iterations`: the iterations of Newton's method, for nonlinear equations: residual, step, change and evidence.
-    - `sets`: the sets of inputs that act together, if the kernel that was kept is a sum over such sets; their shares of
-      the variance are in `posterior.interactions()`.
-    - `converged`: whether these ended at a solution.
-
-    !!! example
-        ```python
-        training = pk.fit(problem, data).training
-        ```
-    """
-
-    recipe: str
-    model: str
-    seed: int
-    kernel: str
-    objective: float
-    candidates: tuple[tuple[str, float], ...]
-    left_out: float
-    validated: float | None
-    rejected: int
-    stopped: str | None
-    seconds: float
-    trace_seconds: float
-    compile_seconds: float
-    history: tuple[Step, ...]
-    trained_values: int | None = None
-    solver: str | None = None
-    rounds: tuple[Round, ...] = ()
-    iterations: tuple[Iteration, ...] = ()
-    sets: tuple[tuple[str, ...], ...] = ()
-    converged: bool = True
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Training)
-
-    def __hash__(self) -> int:
-        return hash(Training)
-
-    def _in_words(self) -> str:
-        """Recipe, model, seed and time in words."""
-        stopped = f", {self.stopped}" if self.stopped else ""
-        return f"recipe {self.recipe}, model {self.model}, seed {self.seed}, {self.seconds:.1f} s{stopped}"
-
-    def _described(self) -> tuple[str, Rows]:
-        rows = {
-            "kernel": f"{self.kernel}, the best of {len(self.candidates)}",
-            "objective": f"{self.objective:.2f}",
-            "left-out error": f"{self.left_out:.1e}",
-        }
-        if self.validated is not None:
-            rows["error of fresh values"] = f"{self.validated:.1e}"
-        if self.sets:
-            rows["together"] = listed([" · ".join(own) for own in self.sets if len(own) > 1], most=20) or "no inputs"
-        rows["steps"] = f"{len(self.history)}, {self.rejected} rejected; {self.compile_seconds:.1f} s of compilation"
-        return f"Training: {self._in_words()}", rows
-
-    def table(self) -> str:
-        """The rounds of `solve` and the iterations of Newton's method, if there were any; the kernels that were tried,
-        and their objectives. A star marks the one that was kept.
-
-        **Arguments:** none.
-
-        **Returns:** the lines of a table.
-
-        !!! example
-            ```python
-            training = pk.fit(problem, data).training
-            print(training.table() if training else "not trained")
-            ```
-        """
-        lines = []
-        if self.rounds:
-            lines.append(f"{'round':<7}{'values':>7}{'error of u':>12}{'seconds':>9}  {'verdict':<16}kernel")
-            for number, item in enumerate(self.rounds, 1):
-                facts = f"{number:<7}{item.values:>7}{item.error:>12.1e}{item.seconds:>9.0f}  {item.status:<16}"
-                lines.append(facts + item.kernel)
-            lines.append("")
-        if self.iterations:
-            lines.append(f"{'linearisation':<16}{'residual':>10}{'step':>8}{'change':>10}{'objective':>12}")
-            for it in self.iterations:
-                facts = f"{it.phase:<16}{it.residual:>10.1e}{it.step:>8.3g}{it.change:>10.1e}{it.objective:>12.1f}"
-                lines.append(facts)
-            lines.append("")
-        lines.append(f"{'kernel':<32}{'objective':>12}")
-        for name, value in self.candidates:
-            lines.append(f"{name:<32}{value:>12.1f}" + ("  *" if name == self.kernel else ""))
-        return "\n".join(lines)
 
 
 @cached()
@@ -302,8 +157,8 @@ def fit(
     if not isinstance(domain, Domain):
         raise TypeError(f"fit(problem, data) needs a problem or a Domain first: got {type(problem).__name__}.")
     given = check_observations(data)
-    _check("recipe", recipe, RECIPES)
-    _check("model", model, MODELS)
+    check_choice("recipe", recipe, RECIPES)
+    check_choice("model", model, MODELS)
     for name, value in (("latent_dim", latent_dim), ("groups", groups), ("trained_values", trained_values)):
         if value is not None and not (isinstance(value, int) and value >= 1):
             raise ValueError(f"`{name}` needs a positive whole number, or None to have it chosen: got {value!r}.")
@@ -314,7 +169,7 @@ def fit(
     check_profile(profile, recipe)
     check_mean(mean, recipe)
     begin = time.monotonic()
-    _check("engine", engine, ENGINES)
+    check_choice("engine", engine, ENGINES)
     if given[0].points.shape[1] != domain.dim:
         raise ValueError(
             f"The observations have {given[0].points.shape[1]} coordinates and the domain has {domain.dim}: "
@@ -481,53 +336,6 @@ def reserve(seconds: float) -> float:
     return min(RESERVE, 0.2 * seconds)
 
 
-def check_seconds(seconds: float | None) -> None:
-    if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds < float("inf")):
-        raise ValueError(f"`seconds` needs a positive number of seconds: got {seconds!r}.")
-
-
-def check_profile(profile: Any, recipe: str) -> None:
-    if not (profile is None or isinstance(profile, Profile)):
-        raise TypeError(f"`profile` needs a profile such as Matern52(), with parentheses: got {profile!r}.")
-    if profile is not None and recipe == "paper":
-        raise ValueError("`profile` is for the default recipe: the paper's recipe uses SquaredExponential().")
-
-
-def check_mean(mean: Any, recipe: str) -> None:
-    if not (mean is None or isinstance(mean, Mean)):
-        raise TypeError(f"`mean` needs a Mean, such as FunctionMean(guess): got {mean!r}.")
-    if mean is not None and recipe == "paper":
-        raise ValueError("`mean` is for the default recipe: the paper's recipe has none.")
-
-
-def check_start(start: Any, recipe: str, domain: Domain) -> None:
-    if start is None:
-        return
-    if not isinstance(start, Posterior | Kernel):
-        raise TypeError(
-            f"`start` needs a Posterior, as from fit or load, or a Kernel: got {start!r}. A function of the point to "
-            "start from is for nonlinear equations, and this one is linear."
-        )
-    if recipe == "paper":
-        raise ValueError("`start` is for the default recipe: the paper's recipe begins with its own network.")
-    if (layout := _kernel_of(start).layout) != domain.layout:
-        raise ValueError(
-            f"`start` needs a posterior or a kernel for this problem: it is over {over(layout)}, and the problem is "
-            f"over {over(domain.layout)}."
-        )
-
-
-def _kernel_of(start: Posterior | Kernel) -> Kernel:
-    return start if isinstance(start, Kernel) else start.model.kernel
-
-
-def check_accuracy(accuracy: float | None, recipe: str) -> None:
-    if accuracy is not None and not 0 < accuracy < 1:
-        raise ValueError(f"`accuracy` needs a relative error between 0 and 1, such as 1e-2: got {accuracy!r}.")
-    if accuracy is not None and recipe == "paper":
-        raise ValueError("`accuracy` is for the default recipe: the paper's recipe takes a fixed number of steps.")
-
-
 def _plan(n: int, solver: str, trained_values: int | None, earlier: dict[str, Any]) -> dict[str, Any]:
     """The number of values to train on, and the solver: as asked for, as in the checkpoint, or by the total memory."""
     if trained_values is None:
@@ -544,8 +352,3 @@ def _plan(n: int, solver: str, trained_values: int | None, earlier: dict[str, An
     if solver == "auto" and "solver" in earlier:
         solver = earlier["solver"]
     return {"solver": chosen_solver(solver, n, MATRICES, None), "trained_values": min(trained_values, n)}
-
-
-def _check(name: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        raise ValueError(f"Unknown {name} {value!r}: choose one of {', '.join(known)}.")

@@ -35,9 +35,11 @@ from ..observations import Observation, check_observations
 from ..scales import signal_variance
 from ..verdicts import ROUNDING
 from . import networks, starts
-from .fit import MATRICES_OF_TRAINING, FitWarning, Round, check_accuracy, check_seconds, fit, say_how_it_ended
+from .arguments import check_accuracy, check_seconds
+from .fit import MATRICES_OF_TRAINING, fit, say_how_it_ended
 from .journal import Journal, digest_of, fingerprint
 from .monitor import Callback, Monitor, Step, display
+from .records import FitWarning, Round
 
 # Values of each kind in the first round: so many for each coordinate, within these bounds.
 VALUES_EACH, FEWEST, MOST = 10, 60, 500
