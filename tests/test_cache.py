@@ -42,6 +42,7 @@ def test_what_a_fit_compiles_is_kept_and_the_settings_are_put_back(home):
 
 
 def test_a_fit_does_so(home):
+    jax.clear_caches()  # what other tests have compiled is not stored again
     domain = pk.Domain(x=(0.0, 1.0))
     q = np.linspace(0, 1, 7)[:, None]
     data = pk.Observation(pk.identity, q, np.sin(3 * q[:, 0]), noise=0.01)
