@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -84,3 +85,19 @@ def test_learned_noise_is_no_tolerance():
     noisy = [pk.Observation(item.operator, item.points, item.values, "learned", item.name) for item in DATA]
     found = trained(data=noisy)
     assert tightened(found) is found
+
+
+def test_tolerances_end_above_rounding_where_zeros_are_known():
+    """Under a sum of functions of one input each the mixed derivative is zero whatever the data are."""
+    zeros = pk.Observation(pk.D(X[0]) @ pk.D(X[1]), DATA[-1].points, np.zeros(len(DATA[-1])), "exact", "mixed")
+    data = with_tolerance([DATA[0], zeros])
+    objective = Objective(starts.model_of(starts.on_each_input(DOMAIN, 1.0), data, 1e-4), data)
+    before = Trained(objective, objective.start(), float(value_and_gradient(objective, objective.start())[0]))
+    after = tightened(before)
+    assert all(level > 1e-10 * before.model.noise()[name] for name, level in after.model.noise().items())
+
+
+def test_a_plain_kernel_without_finite_covariances_cannot_tell():
+    model = trained().model
+    broken = eqx.tree_at(lambda m: m.kernel.components[0].base.log_variance, model, jnp.full(1, 800.0))
+    assert FreshErrors(broken, PROBLEM, DATA, 0).open

@@ -49,7 +49,11 @@ class FreshErrors:
         self.rows: list[Observation] = [*problem.fresh(FRESH, seed=seed, purpose="training"), *data]
         self.places: np.ndarray = np.asarray(problem.interior(PLACES, seed))
         wanted = [*((item.operator, item.points) for item in self.rows), (identity, self.places)]
+        self._found: dict[str, float] = {}
+        self.open: bool = True
         covariance = _prior(plain, wanted)
+        if not np.all(np.isfinite(covariance)):
+            return
         n = sum(map(len, self.rows))
         size = np.sqrt(np.diagonal(covariance)[:n])
         size = np.where(size > 0, size, np.inf)
@@ -58,8 +62,7 @@ class FreshErrors:
         solved = cho_solve(cho_factor(among), towards)
         self.of_residuals: Float[np.ndarray, "m n"] = (solved / size[:, None]).T
         left = np.diagonal(covariance)[n:] - np.sum(towards * solved, axis=0)
-        self._found: dict[str, float] = {}
-        self.open: bool = not np.mean(left) < OPEN * np.mean(np.diagonal(covariance)[n:])
+        self.open = not np.mean(left) < OPEN * np.mean(np.diagonal(covariance)[n:])
 
     def of(self, candidate: Candidate) -> float:
         """The error of the posterior mean of a trained kernel; infinite if it has none."""
